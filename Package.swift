@@ -81,6 +81,7 @@ let package = Package(
     .systemLibrary(name: "CSodium", pkgConfig: "libsodium", providers: [.apt(["libsodium-dev"])]),
     .systemLibrary(name: "CInih", pkgConfig: "inih", providers: [.apt(["libinih-dev"])]),
     .systemLibrary(name: "CMosquitto", pkgConfig: "libmosquitto", providers: [.apt(["libmosquitto-dev"])]),
+    .systemLibrary(name: "CQREncode", pkgConfig: "libqrencode", providers: [.apt(["libqrencode-dev"])]),
 
     // PURE: rules and bytes. No I/O, no clock, no randomness, no unsafe code.
     .target(name: "IdentityCore", swiftSettings: fast),
@@ -101,6 +102,9 @@ let package = Package(
     // The fleet's connections.
     .target(name: "Mosquitto", dependencies: ["CMosquitto", "LinuxSystem"], swiftSettings: strict),
 
+    // The codes for joining, as pictures. Only identity-fleet links libqrencode.
+    .target(name: "QRCodes", dependencies: ["CQREncode"], swiftSettings: strict),
+
     // The fleet's keys and seals.
     .target(name: "FleetSeal", dependencies: ["FleetWire", "IdentityCore", "CSodium"], swiftSettings: fast),
 
@@ -119,7 +123,7 @@ let package = Package(
       name: "FleetService",
       dependencies: [
         "ConfigurationFiles", "FleetCore", "FleetSeal", "FleetWire", "IdentityClient", "IdentityCore", "IdentityWire",
-        "LinuxSystem", "Mosquitto", "Systemd",
+        "LinuxSystem", "Mosquitto", "QRCodes", "Systemd",
       ], swiftSettings: strict),
 
     // Formats that identityctl writes and reads. Not part of the library: programs have formats of their own.

@@ -18,13 +18,17 @@ extension Program {
     let patience = try patience(line)
     var connection = try connectToFleet(line, patience)
     guard let code = JoinCode.random() else { throw noMemory }
-    let request = RequestLine(words: line.words).secret(try meeting(of: code), as: "meeting")
-    var answer = try connection.ask(request, patience)
-    if case .ok(var content) = answer.final {
-      content.words.insert(Text("\(code)"), at: 0)
-      answer = DaemonConnection.Answer(final: .ok(content))
-    }
-    return try show(answer, to: line.words, line, format)
+    let words = line.words + (line.options["qr"] == nil ? [] : ["code=\(code)"])
+    let answer = try connection.ask(RequestLine(words: words).secret(try meeting(of: code), as: "meeting"), patience)
+    guard case .ok(var content) = answer.final else { return try show(answer, to: line.words, line, format) }
+    content.words.insert(Text("\(code)"), at: 0)
+    // In JSON, the picture is an attribute.
+    let rows = line.options["json"] == nil ? content.attributes.first { $0.name == "qr" }?.value : nil
+    if rows != nil { content.attributes.removeAll { $0.name == "qr" } }
+    let status = try show(.init(final: .ok(content)), to: line.words, line, format)
+    guard let picture = rows.flatMap({ QRPicture($0) }), line.options["quiet"] == nil else { return status }
+    let text = picture.text(isColoured: try isColoured(line, .output))
+    return StandardStream.output.write(text) ? status : ExitStatus.outputFailed
   }
 
   /// Joins an account with a code, and waits for the end of the attempt.
@@ -34,9 +38,9 @@ extension Program {
       throw CommandLine.UsageError("'account join' takes either one CODE or --file=PATH")
     }
     let code: JoinCode
-    do throws(JoinCode.Fault) {
-      code = try JoinCode(parsing: line.words[2])
-    } catch {
+    do {
+      code = try JoinCode(parsing: line.words[2] == "-" ? try codeFromInput() : line.words[2])
+    } catch let error as JoinCode.Fault {
       throw CommandLine.UsageError("\(error)")
     }
     let patience = try patience(line)
@@ -69,6 +73,13 @@ extension Program {
     for option in ["passphrase-fd", "no-passphrase"] where line.options[option] != nil {
       throw CommandLine.UsageError("'\(name)' takes --\(option) only with --file=PATH")
     }
+  }
+
+  /// Reads a code from standard input. Every user can read the command line of a process.
+  private static func codeFromInput() throws -> String {
+    var bytes = try bytes(of: "-", limit: 64)
+    defer { bytes.wipe() }
+    return String(decoding: bytes.filter { $0 > UInt8(ascii: " ") }, as: UTF8.self)
   }
 
   private static func meeting(of code: JoinCode) throws -> Secret {

@@ -51,7 +51,10 @@ package enum Options {
       options: [.init("file", value: "PATH", "Write the invitation to this file, or read it from there.")]),
     Group(
       commands: ["account invite"],
-      options: [.init("no-passphrase", "Write the invitation without a passphrase: a person with the file can join.")]),
+      options: [
+        .init("no-passphrase", "Write the invitation without a passphrase: a person with the file can join."),
+        .init("qr", "Show the code as a QR code, too."),
+      ]),
     Group(
       commands: ["item add", "item put", "item update"],
       options: [.init("data-file", value: "PATH", "Read the secret from this file, unchanged; - is standard input.")],

@@ -36,11 +36,14 @@ extension FleetServiceTests {
     let invited = try devices[0].identityctl("account", "invite")
     #expect(invited.status == 0, "\(invited)")
     let code = try #require(invited.output.firstMatch(of: /([0-9A-Z]{4}-){3}[0-9A-Z]{4}/)).0
-    let joined = try others[0].identityctl("account", "join", code.lowercased())
+    // From standard input, so that other users cannot read the code in the list of processes.
+    let joined = try others[0].identityctl("account", "join", "-", input: "\(code.lowercased())\n")
     #expect(joined.status == 0 && joined.errors == "", "\(joined)")
     try agree([devices[0], others[0]], on: ["desk", "laptop"])
     #expect(try others[0].daemon.ask("account") == "OK alice")
-    #expect(devices[0].log.contains("laptop ("))
+    #expect(devices[0].log.contains("laptop (") && !devices[0].log.contains(code))
+    let rows = try devices[0].ask("fleet status")
+    #expect(rows.contains("* invitation=used") && rows.contains("* newcomer=laptop"), "\(rows)")
     try devices[0].wait("nothing is left of the invitation") {
       try broker.retained("identityd/v1/join/#").isEmpty
     }
@@ -50,6 +53,28 @@ extension FleetServiceTests {
     #expect(late.status == 18 && late.errors.contains("no invitation for this code"), "\(late)")
     #expect(try others[1].devices() == ["phone"])
     #expect(try others[1].daemon.ask("account") == "OK \"\"")
+  }
+
+  @Test func `a camera reads the code from the picture on the terminal`() throws {
+    let device = try FleetUnderTest("Broker=mqtt://127.0.0.1:1")
+    #expect(try device.ask("account create alice") == ["OK"])
+    let invited = try device.identityctl("account", "invite", "--qr")
+    #expect(invited.status == 0 && invited.errors == "", "\(invited)")
+    let code = try #require(invited.output.firstMatch(of: /^([0-9A-Z]{4}-){3}[0-9A-Z]{4}/)).0
+    let camera = URL(filePath: #filePath).appending(path: "../../CockpitTests/qr.py").standardized.path
+    let seen = try run(["/usr/bin/python3", camera], input: invited.output)
+    #expect(seen.output == "\(code)\n", "\(seen) \(invited.output)")
+    #expect(try device.ask("fleet status").contains("* invitation=open"))
+    #expect(try device.ask("account join meeting=\(String(repeating: "A", count: 64))")[0].hasPrefix("ERR conflict"))
+    let json = try device.identityctl("account", "invite", "--qr", "--json")
+    #expect(json.output.contains(/"qr":"[01]{21}(\/[01]{21}){20}"/), "\(json)")
+    #expect(try device.identityctl("account", "invite", "--qr", "--quiet").output == "")
+    #expect(try device.identityctl("account", "invite", "--json").output.contains("qr") == false)
+    for request in ["code=\(code)", "code=7KQ2-M4XD-9TRW-A3Z0 meeting=\(String(repeating: "A", count: 64))"] {
+      let refusal = try device.ask("account invite \(request)")
+      #expect(
+        refusal.count == 1 && refusal[0].hasPrefix("ERR bad-argument") && !refusal[0].contains("7KQ2"), "\(refusal)")
+    }
   }
 
   @Test func `a broker that needs an account lets nobody in with a code`() throws {
@@ -67,6 +92,8 @@ extension FleetServiceTests {
     let device = try FleetUnderTest("Broker=mqtt://127.0.0.1:1")
     for (words, status, text) in [
       (["account", "invite", "--no-passphrase"], 2, "only with --file=PATH"),
+      (["account", "invite", "--qr", "--file=/nowhere/x"], 2, "only without --file=PATH"),
+      (["account", "join", "-"], 2, "a code has 16 letters"),
       (["account", "join"], 2, "needs a CODE, or --file=PATH"),
       (["account", "join", "7KQ2-M4XD-9TRW-A3Z0"], 2, "the code is mistyped"),
       (["account", "join", "7KQ2-M4XD-9TRW-A3ZF", "--file=x"], 2, "either one CODE or --file=PATH"),

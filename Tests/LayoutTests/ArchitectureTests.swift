@@ -15,13 +15,14 @@ import Testing
     "AppManifests": ["ConfigurationFiles", "IdentityCore", "LinuxSystem", "Glibc"],
     "IdentityStore": ["IdentityCore", "IdentityWire", "LinuxSystem", "CSQLite", "CSodium", "Glibc", "Synchronization"],
     "Mosquitto": ["CMosquitto", "Glibc", "LinuxSystem"],
+    "QRCodes": ["CQREncode"],
     "FleetSeal": ["FleetWire", "IdentityCore", "CSodium"],
     "IdentityServer": [
       "IdentityCore", "IdentityWire", "IdentityStore", "LinuxSystem", "Systemd", "Glibc", "Synchronization",
     ],
     "FleetService": [
       "ConfigurationFiles", "FleetCore", "FleetSeal", "FleetWire", "IdentityClient", "IdentityCore", "IdentityWire",
-      "LinuxSystem", "Mosquitto", "Systemd",
+      "LinuxSystem", "Mosquitto", "QRCodes", "Systemd",
     ],
     "identity-fleet": [
       "ConfigurationFiles", "FleetService", "FleetWire", "IdentityClient", "IdentityCore", "LinuxSystem", "Mosquitto",
@@ -57,7 +58,7 @@ import Testing
 
   @Test func `every target has a layer`() throws {
     let folders = try FileManager.default.contentsOfDirectory(atPath: Tree.root.appending(path: "Sources").path)
-    let c: Set = ["CLinux", "CSystemd", "CSQLite", "CSodium", "CInih", "CMosquitto"]
+    let c: Set = ["CLinux", "CSystemd", "CSQLite", "CSodium", "CInih", "CMosquitto", "CQREncode"]
     #expect(Set(folders).subtracting(c) == Set(Self.allowed.keys))
   }
 

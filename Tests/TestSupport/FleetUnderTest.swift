@@ -57,7 +57,7 @@ package final class FleetUnderTest {
 
   /// Runs the client against the service, with a passphrase in descriptor 3.
   package func identityctl(
-    _ words: String..., passphrase: String = "correct horse"
+    _ words: String..., passphrase: String = "correct horse", input: String? = nil
   ) throws -> (status: Int32, output: String, errors: String) {
     let file = daemon.folder.appending(path: "passphrase")
     try Data("\(passphrase)\n".utf8).write(to: file)
@@ -66,7 +66,7 @@ package final class FleetUnderTest {
         "sh", "-c", "exec 3<'\(file.path)'; exec \"$@\"", "sh",
         DaemonUnderTest.binaries.appending(path: "identityctl").path,
       ] + words,
-      environment: ["IDENTITYD_SOCKET": daemon.socket, "IDENTITY_FLEET_SOCKET": socket])
+      environment: ["IDENTITYD_SOCKET": daemon.socket, "IDENTITY_FLEET_SOCKET": socket], input: input)
   }
 
   /// The names of the devices in the list of this device, sorted. A device without a name is `?`.

@@ -100,6 +100,7 @@ _identityctl_options=(
   '--field=-;migrate device|migrate installation'
   '--file=@file;account invite|account join'
   '--no-passphrase;account invite'
+  '--qr;account invite'
   '--data-file=@file;item add|item put|item update'
   '--raw;item read'
   '--token-file=@file;token put|token invalidate'

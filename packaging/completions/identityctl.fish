@@ -98,6 +98,7 @@ set -g __identityctl_options \
     '--field=-;migrate device|migrate installation;Read VALUE from the line NAME=value or NAME: value of the file.' \
     '--file=@file;account invite|account join;Write the invitation to this file, or read it from there.' \
     '--no-passphrase;account invite;Write the invitation without a passphrase: a person with the file can join.' \
+    '--qr;account invite;Show the code as a QR code, too.' \
     '--data-file=@file;item add|item put|item update;Read the secret from this file, unchanged; - is standard input.' \
     '--raw;item read;Write only the bytes of the secret, unchanged.' \
     '--token-file=@file;token put|token invalidate;Read TOKEN from this file, without its line feed; - is standard input.' \

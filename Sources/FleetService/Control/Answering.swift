@@ -5,6 +5,7 @@ import IdentityClient
 import IdentityCore
 import IdentityWire
 import LinuxSystem
+import QRCodes
 
 /// The answers to requests of admins.
 struct Answering {
@@ -50,9 +51,12 @@ struct Answering {
     case .joinWithCode(let secret):
       try requireNoAccount()
       return (.done, .join(try meeting(secret)))
-    case .inviteWithCode(let secret):
+    case .inviteWithCode(let secret, let code):
       _ = try requireAccount()
-      return (.done, .invite(try meeting(secret)))
+      let meeting = try meeting(secret)
+      reply.ok()
+      if let code { reply.attribute("qr", .string(try picture(of: code))) }
+      return (reply, .invite(meeting))
     case .invite:
       var (data, expiry) = try Enrolment.invite(to: try requireAccount(), run, devices: roster.devices)
       defer { data.wipe() }
@@ -104,6 +108,14 @@ struct Answering {
       throw .refused(code: .conflict, text: "these are not the bytes of a code, or there is not enough memory for them")
     }
     return meeting
+  }
+
+  /// Returns the rows of a QR code from the top, with slashes between them: 1 is a dark module, and 0 a light one.
+  private func picture(of code: JoinCode) throws(DaemonFault) -> String {
+    guard let picture = QRCode(of: "\(code)") else {
+      throw .refused(code: .unavailable, text: "there is not enough memory for the QR code")
+    }
+    return picture.rows.map { $0.map { $0 ? "1" : "0" }.joined() }.joined(separator: "/")
   }
 
   private func requireAccount() throws(DaemonFault) -> Account {

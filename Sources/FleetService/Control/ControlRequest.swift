@@ -1,3 +1,4 @@
+import FleetSeal
 import IdentityClient
 import IdentityCore
 import IdentityWire
@@ -11,8 +12,9 @@ enum ControlRequest {
   case leave
   /// Makes an invitation for a file.
   case invite
-  /// Invites a newcomer with a code, of which these are the bytes of the topics and the key.
-  case inviteWithCode(Secret)
+  /// Invites a newcomer with a code, of which these are the bytes of the topics and the key. The code itself is there if
+  /// the answer is to have its picture.
+  case inviteWithCode(Secret, JoinCode?)
   /// Joins an account with a code.
   case joinWithCode(Secret)
   /// Replaces the key of the account, and removes devices.
@@ -77,8 +79,16 @@ enum ControlRequest {
         self = .join(data)
       }
     case "account invite":
-      try check(operands: 0, "meeting")
-      self = try secret("meeting").map { .inviteWithCode($0) } ?? .invite
+      try check(operands: 0, "meeting", "code")
+      var code: JoinCode?
+      if let word = attributes["code"] {
+        code = try? JoinCode(parsing: "\(parser.text(word, in: span))")
+        guard code != nil, attributes["meeting"] != nil else {
+          // The value is not shown: it may be a mistyped code.
+          throw refuse(.notAllowed(name: "code", value: "…", allowed: "the code of meeting="))
+        }
+      }
+      self = try secret("meeting").map { .inviteWithCode($0, code) } ?? .invite
     case "account rotate":
       try check(operands: 0, "without")
       let removed = attributes["without"].map { "\(parser.text($0, in: line.span))" } ?? ""

@@ -23,12 +23,21 @@ struct Meetings {
     }
   }
 
+  /// The state of the last invitation.
+  enum InvitationState {
+    case open, expired
+    /// The device with this name has used the code.
+    case used(String)
+  }
+
   /// The topics and the key of the attempt to join; nil without an attempt.
   private(set) var joining: JoinCode.Meeting?
   /// The topics and the key of the present invitation, or of the last one; nil without one.
   private(set) var inviting: JoinCode.Meeting?
   /// The progress of the last attempt to join; nil without one.
   private(set) var progress: Progress?
+  /// The state of the present invitation, or of the last one; nil without one.
+  private(set) var invitation: InvitationState?
   /// The last invitation that the broker showed to this device, and its content.
   private var shown: (message: SignedMessage, content: Invitation)?
 
@@ -39,7 +48,21 @@ struct Meetings {
   mutating func end(_ progress: Progress) { (joining, self.progress, shown) = (nil, progress, nil) }
 
   /// Starts an invitation; nil ends what is left of one.
-  mutating func invite(_ meeting: JoinCode.Meeting?) { inviting = meeting }
+  mutating func invite(_ meeting: JoinCode.Meeting?) { (inviting, invitation) = (meeting, meeting.map { _ in .open }) }
+
+  /// Ends the invitation. The topics and the key stay, to empty the topics, and to notice a second newcomer.
+  mutating func endInvitation(_ state: InvitationState) { invitation = state }
+
+  /// The rows about the codes in `fleet status`.
+  var rows: [(name: String, value: String)] {
+    let joining = progress.map { [(name: "join", value: $0.word)] } ?? []
+    return switch invitation {
+    case .open: joining + [("invitation", "open")]
+    case .expired: joining + [("invitation", "expired")]
+    case .used(let name): joining + [("invitation", "used"), ("newcomer", name)]
+    case nil: joining
+    }
+  }
 
   /// Returns the key for a topic; nil if the topic belongs to none of the codes.
   func key(for topic: MessageTopic) -> EpochKey? {
@@ -111,10 +134,17 @@ extension Service {
     }
   }
 
+  /// Notes that nobody has used the code of the invitation in time.
+  func noteExpiry() {
+    meetings.endInvitation(.expired)
+    log.note("nobody has used the code of the invitation in time")
+  }
+
   /// Tells the admins that a newcomer has answered an invitation.
   func note(_ answer: SignedMessage, isFirst: Bool) {
     let name = answer.body.fields[.name].map { "\(Text(trusted: $0))" } ?? "?"
     if isFirst {
+      meetings.endInvitation(.used(name))
       log.note("\(name) (\(answer.body.subject)) joins with the code")
     } else {
       log.warn(

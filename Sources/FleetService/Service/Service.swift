@@ -101,7 +101,7 @@ package final class Service {
       try follow()
       // A request sets the events aside that arrive before its answer, and these do not wake the loop.
       repeat {
-        report.note(fleet, broker, join: meetings.progress?.word, held: storing.heldCount)
+        report.note(fleet, broker, meetings.rows, held: storing.heldCount)
         if let link { try report.say(over: link) }
       } while try follow()
     } catch {
@@ -154,7 +154,7 @@ package final class Service {
     case .ended(let ending): try end(ending)
     case .newcomer(let answer): note(answer, isFirst: true)
     case .anotherNewcomer(let answer): note(answer, isFirst: false)
-    case .invitationEnded(let isUsed): if !isUsed { log.note("nobody has used the code of the invitation in time") }
+    case .invitationEnded(let isUsed): if !isUsed { noteExpiry() }
     case .accept(let invitation): try accept(invitation)
     case .joined(let isConfirmed):
       meetings.end(isConfirmed ? .confirmed : .unconfirmed)

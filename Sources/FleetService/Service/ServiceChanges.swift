@@ -109,10 +109,7 @@ extension Service {
         case .join(let meeting):
           meetings.join(meeting)
           isStartDue = true
-        case .invite(let meeting):
-          reply = Reply()
-          reply.ok()
-          reply.attribute("expires", .time(try invite(meeting)))
+        case .invite(let meeting): reply.attribute("expires", .time(try invite(meeting)))
         case .rotate(let removed): try rotate(without: removed)
         }
         outcome = .success(reply)

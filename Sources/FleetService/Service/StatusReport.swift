@@ -21,13 +21,13 @@ struct StatusReport {
   private var logged: (end: UInt64?, daemon: String?, refusal: String?) = (nil, nil, nil)
 
   /// Takes over the state of the service.
-  mutating func note(_ fleet: Fleet, _ broker: Broker?, join: String?, held: Int) {
+  mutating func note(_ fleet: Fleet, _ broker: Broker?, _ meetings: [(name: String, value: String)], held: Int) {
     state = fleet.phase.word
     if fleet.phase == .live { reason = nil }
     var words: [(name: String, value: String)] = []
     if let pattern = broker?.pattern { words.append(("broker", "\(pattern)")) }
     if let reason = storeReason ?? reason { words.append(("reason", reason)) }
-    if let join { words.append(("join", join)) }
+    words += meetings
     if case .twin = fleet.twin { words.append(("twin", "yes")) }
     if fleet.isAloneInEpoch { words.append(("alone", "yes")) }
     let rejected = dropped.values.reduce(0, +)
