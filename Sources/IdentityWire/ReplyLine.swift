@@ -22,6 +22,9 @@ package enum ReplyLine: Equatable, Sendable {
     package let name: Text
     /// The value, with its escapes resolved.
     package let value: Text
+
+    /// Creates an attribute, which a program adds to an answer.
+    package init(name: Text, value: Text) { (self.name, self.value) = (name, value) }
   }
 
   case row(Content)

@@ -42,10 +42,10 @@ def until(condition, what):
 
 
 class Daemon:
-    """A daemon at the system's path, with a state of its own."""
+    """A daemon, by default at the system's path, with a state of its own."""
 
-    def __init__(self, folder):
-        self.folder = pathlib.Path(folder)
+    def __init__(self, folder, path=SOCKET):
+        self.folder, self.socket = pathlib.Path(folder), path
         self.state, self.apps = self.folder / "state", self.folder / "apps.d"
         self.configuration = self.folder / "identityd.conf"
         self.credentials = self.folder / "credentials"
@@ -55,8 +55,8 @@ class Daemon:
         self.configuration.write_text(f"[Apps]\nDirectories={self.apps}\n")
 
     def start(self):
-        os.makedirs(os.path.dirname(SOCKET), exist_ok=True)
-        options = ["--state-directory", self.state, "--socket", SOCKET, "--config", self.configuration]
+        os.makedirs(os.path.dirname(self.socket), exist_ok=True)
+        options = ["--state-directory", self.state, "--socket", self.socket, "--config", self.configuration]
         self.log = open(self.folder / "log", "ab")
         environment = os.environ | {"CREDENTIALS_DIRECTORY": str(self.credentials)}
         self.process = subprocess.Popen([PROGRAMS / "identityd", *options], env=environment, stderr=self.log)
@@ -102,7 +102,7 @@ class Daemon:
     def ask(self, *requests):
         """Sends requests, and returns all lines of the replies."""
         with socket.socket(socket.AF_UNIX) as connection:
-            connection.connect(SOCKET)
+            connection.connect(str(self.socket))
             connection.sendall("".join(f"{request}\n" for request in requests).encode())
             connection.shutdown(socket.SHUT_WR)
             return connection.makefile(encoding="utf-8", newline="\n").read().split("\n")[:-1]

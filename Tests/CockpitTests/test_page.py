@@ -330,7 +330,7 @@ class PageTest(PageCase):
         for _ in range(6):
             self.page.driver.switch_to.active_element.send_keys(Keys.TAB) if names else body.send_keys(Keys.TAB)
             names.append(self.page.run("return document.activeElement.innerText"))
-        self.assertEqual(names[:5], ["Skip to the apps", "History…", "Devices…", "Renew…", "Seal…"])
+        self.assertEqual(names, ["Skip to the apps", "History…", "Devices…", "Join…", "Renew…", "Seal…"])
         self.page.run("document.querySelector('[data-action=renew]').focus()")
         self.page.driver.switch_to.active_element.send_keys(Keys.ENTER)
         self.page.sees("These identifiers are replaced", "#dialog")

@@ -28,12 +28,17 @@ export function drawDevice(page) {
   const off = {
     history: !isFollowing || model.device === null,
     devices: !isFollowing || model.devices.size === 0,
+    invite: !canChange,
+    join: !canChange,
     renew: !canChange,
     seal: !canChange,
   };
   for (const [action, isOff] of Object.entries(off)) {
     turnOff(document.querySelector(`#device-actions [data-action="${action}"]`), isOff);
   }
+  // A device without an account can join one, and a device of an account can invite another one.
+  document.querySelector('[data-action="invite"]').hidden = !model.account;
+  document.querySelector('[data-action="join"]').hidden = Boolean(model.account);
 }
 
 /** A table of past identifiers, newest first. */

@@ -4,6 +4,7 @@ import * as apps from "./apps.js";
 import { acknowledge, drawDevice, renew, seal, showDevices, showHistory } from "./device.js";
 import { announce, isOff, _ } from "./elements.js";
 import * as events from "./events.js";
+import { invite, join } from "./fleet.js";
 import { Follower } from "./follower.js";
 import { drawHealth, examine } from "./health.js";
 import { Model } from "./model.js";
@@ -85,6 +86,8 @@ async function check() {
 const ACTIONS = {
   history: () => showHistory(page),
   devices: () => showDevices(page),
+  invite: () => invite(page),
+  join: () => join(page),
   renew: () => renew(page, "device", {}),
   seal: () => seal(page),
   acknowledge: () => acknowledge(page),

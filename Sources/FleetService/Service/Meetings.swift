@@ -92,8 +92,9 @@ extension Service {
     guard let account else { throw .refused(code: .conflict, text: "this device is in no account of the fleet") }
     let (message, expiry) = try Enrolment.invitation(
       to: account, run, devices: fleet.roster.devices, for: meeting, validity: Enrolment.codeValidity)
-    meetings.invite(meeting)
+    // It may end an earlier invitation.
     try take(.invite(message, meeting.rendezvous))
+    meetings.invite(meeting)
     return expiry
   }
 
@@ -134,10 +135,10 @@ extension Service {
     }
   }
 
-  /// Notes that nobody has used the code of the invitation in time.
+  /// Notes that the invitation has ended, and that nobody has used its code.
   func noteExpiry() {
     meetings.endInvitation(.expired)
-    log.note("nobody has used the code of the invitation in time")
+    log.note("the invitation has ended, and nobody has used its code")
   }
 
   /// Tells the admins that a newcomer has answered an invitation.

@@ -1,0 +1,174 @@
+// Invitations into the account, and joining one. The fleet's service carries them out, at a socket of its own.
+import { openDialog, refusal } from "./dialog.js";
+import { _, draw, element, format, remedy, time, value, visible } from "./elements.js";
+import { Connection } from "./wire.js";
+import { Refusal } from "./words.js";
+
+const { cockpit } = window;
+const SOCKET = "/run/identity-fleet/identity-fleet.sock";
+/** The app that the package of the service brings. */
+const APP = "identity-fleet";
+/** The interval of the questions while a dialog waits for the other device, in milliseconds. */
+const INTERVAL = 1_000;
+/** The light margin of a QR code in modules, which readers need. */
+const MARGIN = 4;
+const SVG = "http://www.w3.org/2000/svg";
+
+function connect() {
+  const channel = cockpit.channel({ payload: "stream", unix: SOCKET, binary: true, superuser: "try" });
+  return new Connection(channel, { event: () => {}, lag: () => {}, ended: () => {} });
+}
+
+/** Asks the service for its state. */
+async function askState(connection) {
+  const { rows } = await connection.ask(["fleet", "status"]);
+  return new Map(rows.flatMap(({ attributes }) => [...attributes]));
+}
+
+/** Shows the state of the service until show() returns true, or the place is gone. */
+async function watch(place, show) {
+  const connection = connect();
+  try {
+    while (place.isConnected && !show(await askState(connection))) {
+      await new Promise((done) => setTimeout(done, INTERVAL));
+    }
+  } catch {
+    draw(place, "lost", () => _("The fleet's service does not answer any more."));
+  }
+  connection.close();
+}
+
+/** Opens a dialog if the service answers, and else explains why not. */
+async function openWithService(page, title, open) {
+  const connection = connect();
+  try {
+    open(await askState(connection));
+  } catch (error) {
+    if (error instanceof Refusal) {
+      openDialog(title, [element("p", { class: "error" }, refusal(error))]);
+    } else if (page.model.apps.has(APP)) {
+      const text = _("The fleet's service is not running. To start it, now and at each boot:");
+      openDialog(title, [element("p", {}, text), remedy("sudo systemctl enable --now identity-fleet")]);
+    } else {
+      const text = _("The fleet's service is not installed on this machine. It is in the package “$0”.");
+      openDialog(title, [element("p", {}, format(text, APP))]);
+    }
+  }
+  connection.close();
+}
+
+/** Runs the client, which derives the keys of a code. Returns a promise of its document. */
+function runClient(words, input = "") {
+  // cockpit.spawn() returns no native promise, and loses what its callbacks throw.
+  return new Promise((done, failed) => {
+    const read = (output) => {
+      try {
+        return JSON.parse(output);
+      } catch {
+        return undefined;
+      }
+    };
+    const command = cockpit.spawn(["identityctl", ...words, "--json"], { superuser: "try", err: "message" });
+    command.input(input);
+    command.then(
+      (output) => done(read(output) ?? {}),
+      (fault, output) => {
+        const told = read(output)?.error;
+        failed(told ? new Refusal(told.code, told.message) : fault);
+      },
+    );
+  });
+}
+
+/** Says that the broker is not reached; null if it is. */
+function trouble(state) {
+  if (["live", "reading", "joining"].includes(state.get("state"))) return null;
+  const reason = visible(state.get("reason") ?? state.get("state") ?? "");
+  return format(_("The broker is not reached: $0"), reason);
+}
+
+// MARK: Invitations
+
+/** Invites a device with a code. */
+export function invite(page) {
+  const title = _("Invite a device");
+  return openWithService(page, title, (state) => {
+    const text = _("A person with the code can add one device to the account. The code is good for fifteen minutes.");
+    const content = [element("p", {}, text), element("p", {}, trouble(state))];
+    const run = async () => showCode(title, await runClient(["account", "invite", "--qr"]));
+    openDialog(title, content, { label: _("Show a code"), done: _("The code is shown."), run });
+  });
+}
+
+/** Shows a code, and what becomes of the invitation. The code is gone from the page once it is used. */
+function showCode(title, { code, expires, qr }) {
+  const progress = element("p", { role: "status" });
+  const letters = element("code", { class: "join-code", dir: "ltr" }, visible(code));
+  const until = element("p", {}, _("Good until:"), " ", time(expires));
+  const secret = element("div", {}, element("p", {}, letters), picture(qr), until);
+  openDialog(title, [secret, progress]);
+  watch(progress, (state) => {
+    const [invitation, newcomer] = [state.get("invitation"), state.get("newcomer")];
+    const isOpen = invitation === "open";
+    if (!isOpen) secret.remove();
+    draw(progress, [invitation, newcomer, isOpen && trouble(state)], () => {
+      if (isOpen) return trouble(state) ?? _("Waiting for the other device …");
+      if (invitation === "used") return [_("Joined:"), " ", value(newcomer)];
+      if (invitation === "expired") return _("The code has ended, and nobody has used it.");
+      return _("The invitation has ended, because the service has begun anew. Make another one.");
+    });
+    return !isOpen;
+  });
+}
+
+/** Draws a QR code from its rows. */
+function picture(rows) {
+  const lines = rows.split("/");
+  const size = lines.length + 2 * MARGIN;
+  const dark = lines.flatMap((line, row) =>
+    [...line].map((module, column) => (module === "1" ? `M${column + MARGIN} ${row + MARGIN}h1v1h-1z` : "")),
+  );
+  const make = (tag, attributes, ...children) => {
+    const made = document.createElementNS(SVG, tag);
+    for (const [name, text] of Object.entries(attributes)) made.setAttribute(name, text);
+    made.append(...children);
+    return made;
+  };
+  // White and black in every theme, as readers expect.
+  return make(
+    "svg",
+    { class: "qr", viewBox: `0 0 ${size} ${size}`, role: "img", "aria-label": _("The code as a QR code") },
+    make("rect", { width: size, height: size, fill: "#fff" }),
+    make("path", { d: dark.join(""), fill: "#000", "shape-rendering": "crispEdges" }),
+  );
+}
+
+// MARK: Joining
+
+/** Joins an account with a code. */
+export function join(page) {
+  const title = _("Join an account");
+  return openWithService(page, title, (state) => {
+    const attributes = { id: "join-code", type: "text", maxlength: "40", autocomplete: "off", spellcheck: "false" };
+    const input = element("input", attributes);
+    const progress = element("p", { role: "status" }, trouble(state));
+    const run = async () => {
+      let isOver = false;
+      watch(progress, (state) => {
+        const isTrying = !isOver && state.get("join") === "trying";
+        const text = () => (isTrying ? (trouble(state) ?? _("Looking for the invitation …")) : "");
+        draw(progress, text(), text);
+        return isOver;
+      });
+      try {
+        await runClient(["account", "join", "-"], `${input.value}\n`);
+      } finally {
+        isOver = true;
+      }
+    };
+    const text = _("This device gets the list of the account's devices, and they get its name and identifier.");
+    const label = element("label", { for: "join-code" }, _("Code, which a device of the account shows"));
+    const content = [element("p", {}, text), element("p", {}, label), input, progress];
+    openDialog(title, content, { label: _("Join"), done: _("This device has joined the account."), run });
+  });
+}
