@@ -23,7 +23,10 @@ struct Container: Sendable {
     self.suite = suite
     let runner = ProcessInfo.processInfo.processIdentifier
     name = "test-\(runner)-\(suite)"
-    let shown = files.flatMap { ["-r", "\($0.path):\(Self.packages)/\($0.lastPathComponent)"] }
+    let shown = files.flatMap { file in
+      let folder = Self.isForSystem(file) ? Self.packages : Self.others
+      return ["-r", "\(file.path):\(folder)/\(file.lastPathComponent)"]
+    }
     try await tool(["up", name, suite, "-p", "\(runner)"] + shown)
   }
 
@@ -64,8 +67,10 @@ struct Container: Sendable {
 
   /// The folder of the packages under test.
   static let packages = "/packages"
-  /// Whether a package is for these systems. They have neither Cockpit nor libmosquitto. RPM, which does not know the
-  /// packages of Debian, installs the page for Cockpit all the same.
+  /// The folder of the other packages: those of the fleet, and the page for Cockpit, which these systems lack.
+  static let others = "\(packages)/others"
+  /// Whether a package is for every test. RPM, which does not know the packages of Debian, installs the page for Cockpit
+  /// all the same.
   static func isForSystem(_ package: URL) -> Bool {
     let name = package.lastPathComponent
     return !name.hasPrefix("identity-fleet") && (package.pathExtension == "rpm" || !name.hasPrefix("cockpit-"))
@@ -175,8 +180,7 @@ private actor Containers {
 
   func container(_ suite: String) async throws -> Container {
     let files = try #require(Requirement.debs) + (Requirement.rpms ?? [])
-    let shown = files.filter(Container.isForSystem)
-    let task = booting[suite] ?? Task { try await Container(booting: suite, showing: shown) }
+    let task = booting[suite] ?? Task { try await Container(booting: suite, showing: files) }
     booting[suite] = task
     return try await task.value
   }
