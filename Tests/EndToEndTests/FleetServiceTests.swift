@@ -2,21 +2,38 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The fleet of real devices: a daemon and a service each, and one broker, which is a real Mosquitto.
-@Suite(.enabled(if: isRoot, "the services act as admins of the daemons")) struct FleetServiceTests {
+/// The fleet of real devices: a daemon and a service each, and one broker. That is a cluster, if one boots in this run,
+/// and else Mosquitto.
+@Suite(.enabled(if: isRoot, "the services act as admins of the daemons"), .oneCluster) struct FleetServiceTests {
+  /// Returns the broker of the tests that do not depend on its kind.
+  func anyBroker() throws -> any MessageBroker {
+    ClusterUnderTest.missing == nil ? try OneCluster.running() : try BrokerUnderTest()
+  }
+
+  /// Starts a device with a name.
+  func device(_ name: String, at broker: any MessageBroker, _ settings: String = "") throws -> FleetUnderTest {
+    let device = try FleetUnderTest("\(broker.configuration)\nSpread=0\n\(settings)", at: broker.place)
+    #expect(try device.daemon.ask("devices name \(name)") == "OK")
+    return device
+  }
+
   /// Starts devices with these names, of which the first makes an account and the others join it.
-  func fleet(_ names: [String], at broker: BrokerUnderTest, _ settings: String = "") throws
+  func fleet(_ names: [String], at broker: any MessageBroker, _ settings: String = "") throws
     -> [FleetUnderTest]
   {
-    let devices = try names.map { name in
-      let device = try FleetUnderTest("Broker=mqtt://127.0.0.1:\(broker.port)\nSpread=0\n\(settings)")
-      #expect(try device.daemon.ask("devices name \(name)") == "OK")
-      return device
-    }
+    let devices = try names.map { try device($0, at: broker, settings) }
     #expect(try devices[0].ask("account create alice") == ["OK"])
     for device in devices.dropFirst() { try join(device, by: devices[0]) }
     return devices
   }
+
+  /// Returns the name of a device's account at its broker.
+  func account(of device: FleetUnderTest) throws -> String {
+    String(try #require(device.ask("fleet credentials")[0].firstMatch(of: /^OK user=([0-9a-f]{32}) password=/)).1)
+  }
+
+  /// Returns the filter of all retained messages of an account, but for its invitations.
+  func topics(of account: String) -> String { "identityd/v1/\(account)/+/+/+" }
 
   /// Makes a device join the account of another one, by a file.
   func join(_ device: FleetUnderTest, by other: FleetUnderTest) throws {
@@ -37,22 +54,21 @@ import Testing
   }
 
   @Test func `devices of an account know each other, and their names`() throws {
-    let broker = try BrokerUnderTest()
+    let broker = try anyBroker()
     let devices = try fleet(["desk", "laptop", "phone"], at: broker)
     try agree(devices, on: ["desk", "laptop", "phone"])
     #expect(try devices[2].daemon.ask("devices name pocket") == "OK")
     try agree(devices, on: ["desk", "laptop", "pocket"])
     // The broker has one message for each device, and learns no name.
-    let retained = try broker.retained("identityd/#")
+    let account = try account(of: devices[1])
+    let retained = try broker.retained(topics(of: account))
     #expect(retained.count == 3)
-    let account = try #require(retained[0].firstMatch(of: /identityd\/v1\/([0-9a-f]{32})\/d\//)).1
     #expect(retained.allSatisfy { $0.hasPrefix("identityd/v1/\(account)/d/") })
     #expect(!retained.contains { $0.contains("6465736b") }, "desk in hexadecimal digits")
-    #expect(try devices[1].ask("fleet credentials")[0].hasPrefix("OK user=\(account) password="))
   }
 
   @Test func `a device that another one removes forgets the account`() throws {
-    let broker = try BrokerUnderTest()
+    let broker = try anyBroker()
     let devices = try fleet(["desk", "laptop", "phone"], at: broker)
     try agree(devices, on: ["desk", "laptop", "phone"])
     let phone = try devices[2].daemon.uuid("get device")
@@ -69,7 +85,7 @@ import Testing
   }
 
   @Test func `a device that leaves is gone everywhere`() throws {
-    let broker = try BrokerUnderTest()
+    let broker = try anyBroker()
     let devices = try fleet(["desk", "laptop"], at: broker)
     try agree(devices, on: ["desk", "laptop"])
     let left = try devices[1].identityctl("account", "leave", "--yes")
@@ -80,7 +96,7 @@ import Testing
   }
 
   @Test func `another account that an admin enters stays, and the keys are deleted`() throws {
-    let broker = try BrokerUnderTest()
+    let broker = try anyBroker()
     let devices = try fleet(["desk", "laptop"], at: broker)
     try agree(devices, on: ["desk", "laptop"])
     #expect(try devices[1].daemon.ask("account set bob") == "OK")
@@ -97,22 +113,22 @@ import Testing
   }
 
   @Test func `a broker that lost everything gets everything back, and nobody notices`() throws {
-    let broker = try BrokerUnderTest()
+    let broker = try anyBroker()
     let devices = try fleet(["desk", "laptop", "phone"], at: broker)
     try agree(devices, on: ["desk", "laptop", "phone"])
     // The record of a device that is off comes from another one, after two minutes.
     if Trial.isLong { devices[2].end(with: SIGKILL) }
-    let before = try broker.retained("identityd/#")
+    let topics = topics(of: try account(of: devices[0]))
+    let before = try broker.retained(topics)
     let epoch = try devices[0].daemon.ask("subscribe")
-    broker.kill()
-    try broker.start()
-    try devices[0].wait("the broker has all records", for: 300) { try broker.retained("identityd/#") == before }
+    try broker.forget()
+    try devices[0].wait("the broker has all records", for: 300) { try broker.retained(topics) == before }
     try agree(Array(devices[..<2]), on: ["desk", "laptop", "phone"])
     #expect(try devices[0].daemon.ask("subscribe") == epoch, "no event")
   }
 
   @Test func `a service that is killed loses nothing`() throws {
-    let broker = try BrokerUnderTest()
+    let broker = try anyBroker()
     let devices = try fleet(["desk", "laptop"], at: broker)
     try agree(devices, on: ["desk", "laptop"])
     for round in 1...5 {
@@ -129,7 +145,7 @@ import Testing
   }
 
   @Test func `a daemon that is killed is found again, and a removal meanwhile is carried out`() throws {
-    let broker = try BrokerUnderTest()
+    let broker = try anyBroker()
     let devices = try fleet(["desk", "laptop", "phone"], at: broker)
     try agree(devices, on: ["desk", "laptop", "phone"])
     devices[0].end(with: SIGKILL)
@@ -146,7 +162,7 @@ import Testing
   }
 
   @Test func `a device with another identifier takes its place`() throws {
-    let broker = try BrokerUnderTest()
+    let broker = try anyBroker()
     let devices = try fleet(["desk", "laptop"], at: broker)
     try agree(devices, on: ["desk", "laptop"])
     let former = try devices[1].daemon.uuid("get device")
@@ -160,7 +176,7 @@ import Testing
   }
 
   @Test func `devices tell each other that they are connected`() throws {
-    let broker = try BrokerUnderTest()
+    let broker = try anyBroker()
     let devices = try fleet(["desk", "laptop", "phone"], at: broker)
     try agree(devices, on: ["desk", "laptop", "phone"])
     func wait(for count: Int, _ listening: [FleetUnderTest]) throws {
@@ -178,13 +194,13 @@ import Testing
     try wait(for: 0, [devices[0]])
     try devices[2].start()
     try wait(for: 1, [devices[0], devices[2]])
-    try devices[0].reload("Broker=mqtt://127.0.0.1:\(broker.port)\nSpread=0\nPresence=no")
+    try devices[0].reload("\(broker.configuration)\nSpread=0\nPresence=no")
     try wait(for: 0, [devices[0], devices[2]])
-    #expect(try broker.retained("identityd/#").count == 3, "no word is retained")
+    #expect(try broker.retained(topics(of: try account(of: devices[0]))).count == 3, "no word is retained")
   }
 
   @Test func `a device that a rotation removed reads nothing new`() throws {
-    let broker = try BrokerUnderTest()
+    let broker = try anyBroker()
     let devices = try fleet(["desk", "laptop", "phone"], at: broker)
     try agree(devices, on: ["desk", "laptop", "phone"])
     let phone = try devices[2].daemon.uuid("get device")
@@ -202,14 +218,13 @@ import Testing
       device.end(with: SIGKILL)
       try device.start()
     }
-    let tablet = try FleetUnderTest("Broker=mqtt://127.0.0.1:\(broker.port)\nSpread=0")
-    #expect(try tablet.daemon.ask("devices name tablet") == "OK")
+    let tablet = try device("tablet", at: broker)
     try join(tablet, by: devices[1])
     try agree(Array(devices[..<2]) + [tablet], on: ["desk", "notebook", "tablet"])
     // A thief keeps the tombstone from the phone, and shows it everything else. It can open none of that.
     let thief = try BrokerUnderTest()
     let file = tablet.daemon.folder.appending(path: "message")
-    for message in try broker.retained("identityd/#") {
+    for message in try broker.retained(topics(of: try account(of: tablet))) {
       let words = message.split(separator: " ").map(String.init)
       guard words.count == 2, !words[1].hasPrefix("69460102") else { continue }
       let bytes = try Array(words[1]).indices.filter { $0.isMultiple(of: 2) }.map { place in
@@ -219,7 +234,7 @@ import Testing
       #expect(
         try run(["mosquitto_pub", "-p", "\(thief.port)", "-r", "-t", words[0], "-f", file.path]).status == 0)
     }
-    try devices[2].reload("Broker=mqtt://127.0.0.1:\(thief.port)\nSpread=0")
+    try devices[2].move(to: thief)
     try devices[2].start()
     try devices[2].wait(state: "live")
     try devices[2].wait("the phone sees messages that it cannot open") {
@@ -227,7 +242,9 @@ import Testing
     }
     #expect(try devices[2].devices() == ["desk", "laptop", "phone"], "as it was before")
     // It hears of its removal once nobody keeps that from it.
-    try devices[2].reload("Broker=mqtt://127.0.0.1:\(broker.port)\nSpread=0")
+    devices[2].end(with: SIGTERM)
+    try devices[2].move(to: broker)
+    try devices[2].start()
     try devices[2].wait(state: "no-account")
     try agree(Array(devices[..<2]) + [tablet], on: ["desk", "notebook", "tablet"])
     try join(devices[2], by: tablet)
@@ -331,12 +348,11 @@ import Testing
   }
 
   @Test func `a device whose state was lost joins again under its identifier`() throws {
-    let broker = try BrokerUnderTest()
+    let broker = try anyBroker()
     let devices = try fleet(["desk", "laptop"], at: broker)
     try agree(devices, on: ["desk", "laptop"])
     let laptop = try devices[1].daemon.uuid("get device")
-    let another = try FleetUnderTest("Broker=mqtt://127.0.0.1:\(broker.port)\nSpread=0")
-    #expect(try another.daemon.ask("devices name phone") == "OK")
+    let another = try device("phone", at: broker)
     #expect(try another.daemon.ask("migrate device \(laptop) commit=yes force=yes").hasPrefix("OK "))
     try join(another, by: devices[0])
     try agree([devices[0], another], on: ["desk", "phone"])

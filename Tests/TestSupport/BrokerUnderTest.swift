@@ -2,7 +2,7 @@ import Foundation
 import LinuxSystem
 
 /// A real Mosquitto on a loopback port of its own.
-package final class BrokerUnderTest {
+package final class BrokerUnderTest: MessageBroker {
   /// The port, which stays the same over restarts.
   package private(set) var port: UInt16 = 0
   private let folder: TemporaryFolder
@@ -30,6 +30,10 @@ package final class BrokerUnderTest {
 
   deinit { kill() }
 
+  package var configuration: String { "Broker=mqtt://127.0.0.1:\(port)" }
+  package var place: [String] { [] }
+  package var options: [String] { ["-p", "\(port)"] }
+
   /// The log so far.
   package var log: String { (try? folder.text("log")) ?? "" }
 
@@ -51,29 +55,16 @@ package final class BrokerUnderTest {
     throw Failure("mosquitto does not listen on port \(port): \(log)")
   }
 
+  package func forget() throws {
+    kill()
+    try start()
+  }
+
   /// Kills the broker with SIGKILL.
   package func kill() {
     guard process.isRunning else { return }
     _ = Foundation.kill(process.processIdentifier, SIGKILL)
     process.waitUntilExit()
-  }
-
-  /// Publishes a message with mosquitto_pub(1).
-  package func publish(_ payload: String, to topic: String, isRetained: Bool = true) throws {
-    let result = try run(
-      ["mosquitto_pub", "-p", "\(port)", "-q", "1", "-t", topic, "-s"] + (isRetained ? ["-r"] : []), input: payload)
-    guard result.status == 0 else { throw Failure("mosquitto_pub: \(result.errors)") }
-  }
-
-  /// Returns the retained messages of topics as lines `TOPIC PAYLOAD`, sorted, with the payload in hexadecimal digits
-  /// (mosquitto_sub(1)).
-  package func retained(_ filter: String, count: Int? = nil) throws -> [String] {
-    let end = count.map { ["-C", "\($0)", "-W", "\(Int(patience))"] } ?? ["-W", "1"]
-    let result = try run(
-      ["mosquitto_sub", "-p", "\(port)", "-t", filter, "-F", "%t %x", "--retained-only"] + end)
-    // 27 is MOSQ_ERR_TIMEOUT.
-    guard result.status == 0 || result.status == 27 else { throw Failure("mosquitto_sub: \(result.errors)") }
-    return result.output.split(separator: "\n").map(String.init).sorted()
   }
 
   private var isListening: Bool {

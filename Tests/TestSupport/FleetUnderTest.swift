@@ -4,6 +4,7 @@ import Foundation
 package final class FleetUnderTest {
   /// The daemon.
   package let daemon: DaemonUnderTest
+  private var place: [String]
   private var process = Process()
 
   /// The socket of the service.
@@ -12,7 +13,10 @@ package final class FleetUnderTest {
   private var logFile: URL { daemon.folder.appending(path: "fleet.log") }
 
   /// Starts a daemon and its service.
-  package init(_ configuration: String) throws {
+  ///
+  /// - Parameter place: the command that starts the service where it reaches its broker.
+  package init(_ configuration: String, at place: [String] = []) throws {
+    self.place = place
     daemon = try DaemonUnderTest().start()
     // All daemons on a machine derive the same first identifier.
     guard try daemon.ask("renew device").hasPrefix("OK ") else { throw Failure("no other identifier") }
@@ -26,8 +30,10 @@ package final class FleetUnderTest {
   /// Starts the service, and waits until it answers.
   package func start() throws {
     process = Process()
-    process.executableURL = DaemonUnderTest.binaries.appending(path: "identity-fleet")
-    process.arguments = ["--daemon", daemon.socket, "--socket", socket, "--config", configuration.path]
+    let program = DaemonUnderTest.binaries.appending(path: "identity-fleet").path
+    process.executableURL = URL(filePath: "/usr/bin/env")
+    process.arguments =
+      place + [program, "--daemon", daemon.socket, "--socket", socket, "--config", configuration.path]
     process.standardInput = FileHandle.nullDevice
     let log = try FileHandle(forWritingTo: logFile)
     try log.seekToEnd()
@@ -47,6 +53,12 @@ package final class FleetUnderTest {
   package func reload(_ text: String) throws {
     try Data("[Fleet]\n\(text)\n".utf8).write(to: configuration)
     if process.isRunning { kill(process.processIdentifier, SIGHUP) }
+  }
+
+  /// Makes the service use another broker from its next start on.
+  package func move(to broker: any MessageBroker) throws {
+    place = broker.place
+    try reload("\(broker.configuration)\nSpread=0")
   }
 
   /// The log so far.
@@ -82,8 +94,8 @@ package final class FleetUnderTest {
   }
 
   /// Waits until the service is in a state.
-  package func wait(state: String) throws {
-    try wait("the state is \(state)") { try ask("fleet status").contains("* state=\(state)") }
+  package func wait(state: String, for seconds: Double = patience) throws {
+    try wait("the state is \(state)", for: seconds) { try ask("fleet status").contains("* state=\(state)") }
   }
 
   /// Waits until a condition holds. An error of the condition counts as no.

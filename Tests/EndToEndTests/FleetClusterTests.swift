@@ -1,0 +1,83 @@
+import Foundation
+import TestSupport
+import Testing
+
+@Test(
+  .enabled(if: ProcessInfo.processInfo.environment["CI"] == "true", "only a build server has to run everything"))
+func `a build server has a cluster`() { #expect(ClusterUnderTest.program != nil) }
+
+/// The fleet over a cluster of brokers, of which nodes fail.
+@Suite(
+  .enabled(if: isRoot, "the services act as admins of the daemons"),
+  .enabled(if: ClusterUnderTest.missing == nil, Comment(rawValue: ClusterUnderTest.missing ?? "")), .serialized,
+  .oneCluster)
+struct FleetClusterTests {
+  private let fleet = FleetServiceTests()
+
+  @Test func `a device is let in once its account is a user of the broker`() throws {
+    let cluster = try OneCluster.running()
+    let devices = try ["desk", "laptop"].map { try fleet.device($0, at: cluster, "Username=account") }
+    #expect(try devices[0].ask("account create alice") == ["OK"])
+    try devices[0].wait(state: "refused")
+    let credentials = try devices[0].ask("fleet credentials")[0]
+    let match = try #require(credentials.firstMatch(of: /user=(\S+) password=(\S+)/))
+    try cluster.admit(String(match.1), password: String(match.2))
+    // Nodes read their configuration when they get to it.
+    try devices[0].wait("the broker lets the device in") {
+      try devices[0].reload("\(cluster.configuration)\nSpread=0\nUsername=account")
+      try devices[0].wait(state: "live", for: 5)
+      return true
+    }
+    try fleet.join(devices[1], by: devices[0])
+    try fleet.agree(devices, on: ["desk", "laptop"])
+    #expect(try devices[0].daemon.ask("devices name table") == "OK")
+    try fleet.agree(devices, on: ["laptop", "table"])
+  }
+
+  @Test func `a node that comes back with an empty disk loses nothing`() throws {
+    let cluster = try OneCluster.running()
+    let devices = try fleet.fleet(["desk", "laptop"], at: cluster)
+    try fleet.agree(devices, on: ["desk", "laptop"])
+    for (round, node) in ClusterUnderTest.nodes.enumerated() {
+      try cluster.wipe(node)
+      #expect(try devices[round % 2].daemon.ask("devices name name\(node)") == "OK")
+      try cluster.start(node)
+      try cluster.waitUntilReady(node)
+    }
+    try fleet.agree(devices, on: ["name2", "name3"])
+    let topics = fleet.topics(of: try fleet.account(of: devices[0]))
+    try devices[0].wait("the broker has all records") { try cluster.retained(topics).count == 2 }
+  }
+
+  @Test func `changes on both sides of a partition are everywhere after it, each with one event`() throws {
+    let cluster = try OneCluster.running()
+    // Each device is in the network of a node.
+    let devices = try ClusterUnderTest.nodes.map { node in
+      let device = try FleetUnderTest("\(cluster.configuration)\nSpread=0", at: cluster.place(of: node))
+      #expect(try device.daemon.ask("devices name name\(node)") == "OK")
+      return device
+    }
+    #expect(try devices[0].ask("account create alice") == ["OK"])
+    for device in devices.dropFirst() { try fleet.join(device, by: devices[0]) }
+    try fleet.agree(devices, on: ["name1", "name2", "name3"])
+    let listeners = try devices.map { try $0.daemon.client() }
+    for listener in listeners { _ = try listener.ask("subscribe devices") }
+    try cluster.cut(1)
+    #expect(try devices[0].daemon.ask("devices name minority") == "OK")
+    #expect(try devices[1].daemon.ask("devices name majority") == "OK")
+    for device in devices[1...] { try device.wait(for: ["majority", "name1", "name3"]) }
+    #expect(try devices[0].devices() == ["minority", "name2", "name3"])
+    try cluster.heal(1)
+    try fleet.agree(devices, on: ["majority", "minority", "name3"])
+    let identifiers = try devices[..<2].map { try $0.daemon.uuid("get device") }
+    for listener in listeners {
+      try listener.send("ping\n")
+      var events: [String] = []
+      while let line = try listener.line(), line != "OK" { events.append(line) }
+      #expect(events.count == 2, "\(events)")
+      for identifier in identifiers {
+        #expect(events.count { $0.contains(" devices changed value=\(identifier) ") } == 1, "\(events)")
+      }
+    }
+  }
+}

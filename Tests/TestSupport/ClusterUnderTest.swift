@@ -1,0 +1,200 @@
+import Foundation
+import LinuxSystem
+
+/// A real cluster of three nats-servers with JetStream and MQTT. Each node, and a place for clients, is in a network
+/// namespace of its own, so that nothing leaves the machine and nodes can be cut off. Needs root.
+package final class ClusterUnderTest: MessageBroker {
+  /// The path of nats-server; nil if there is none. packaging/test fetches it.
+  package static let program = ProcessInfo.processInfo.environment["IDENTITYD_NATS_SERVER"]
+  /// The reason why no cluster boots; nil if one does.
+  package static let missing: String? =
+    program == nil
+    ? "IDENTITYD_NATS_SERVER is not set: packaging/test sets it to the nats-server that it fetches"
+    : Trial.isShort ? "a cluster would repeat what a sanitizer sees with one broker" : nil
+  /// The numbers of the nodes.
+  package static let nodes = 1...3
+
+  private let folder: TemporaryFolder
+  /// The processes that hold the namespaces: that of the switch and the clients, and those of the nodes.
+  private var holders: [Process] = []
+  private var servers: [Int: Process] = [:]
+  private var users: [String: String] = [:]
+
+  /// Boots a cluster, and waits until all nodes store and show messages.
+  package init() throws {
+    folder = try TemporaryFolder()
+    for _ in 0...Self.nodes.upperBound { holders.append(try Self.spawn(["unshare", "--net", "sleep", "infinity"])) }
+    try waitForNamespaces()
+    try inside(0, "ip link add bridge type bridge && ip address add 192.0.2.1/24 dev bridge && ip link set bridge up")
+    for node in Self.nodes {
+      let process = holders[node].processIdentifier
+      try inside(
+        0,
+        "ip link add port\(node) type veth peer name wire netns \(process) && ip link set port\(node) master bridge up")
+      try inside(
+        node, "ip link set lo up && ip address add \(Self.address(node))/24 dev wire && ip link set wire up")
+    }
+    try boot()
+  }
+
+  deinit { for process in servers.values + holders { Self.kill(process) } }
+
+  private static func address(_ node: Int) -> String { "192.0.2.\(10 + node)" }
+
+  private static func spawn(_ command: [String]) throws -> Process {
+    let process = Process()
+    process.executableURL = URL(filePath: "/usr/bin/env")
+    process.arguments = command
+    process.standardInput = FileHandle.nullDevice
+    process.standardOutput = FileHandle.nullDevice
+    process.standardError = FileHandle.nullDevice
+    try process.runUnmasked()
+    return process
+  }
+
+  private static func kill(_ process: Process) {
+    guard process.isRunning else { return }
+    _ = Foundation.kill(process.processIdentifier, SIGKILL)
+    process.waitUntilExit()
+  }
+
+  // MARK: Networks
+
+  private func waitForNamespaces() throws {
+    func namespace(_ process: String) throws -> String {
+      try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/\(process)/ns/net")
+    }
+    let own = try namespace("self")
+    try Self.wait("the namespaces exist") {
+      try holders.allSatisfy { try namespace("\($0.processIdentifier)") != own }
+    }
+  }
+
+  /// The command that starts another one in the network of a node; 0 for that of the clients.
+  package func place(of node: Int) -> [String] {
+    ["nsenter", "--net=/proc/\(holders[node].processIdentifier)/ns/net"]
+  }
+
+  private func inside(_ node: Int, _ script: String) throws {
+    let result = try run(place(of: node) + ["sh", "-c", script])
+    guard result.status == 0 else { throw Failure("\(script): \(result.errors)") }
+  }
+
+  /// Separates a node, and everything else in its network, from all others.
+  package func cut(_ node: Int) throws { try inside(0, "ip link set port\(node) down") }
+
+  /// Ends the separation.
+  package func heal(_ node: Int) throws { try inside(0, "ip link set port\(node) up") }
+
+  // MARK: Nodes
+
+  private func boot() throws {
+    // Nodes that start at the same moment sometimes find no place for their streams.
+    for attempt in 1...3 {
+      for node in Self.nodes { try start(node) }
+      do {
+        return try Self.wait("the cluster works", for: attempt == 3 ? patience : 30) {
+          Self.nodes.allSatisfy(isReady)
+        }
+      } catch {
+        guard attempt < 3 else { throw Failure("\(error): \(Self.nodes.map(log))") }
+        for node in Self.nodes { try wipe(node) }
+      }
+    }
+  }
+
+  /// Starts a node, and waits until it listens to the others.
+  package func start(_ node: Int) throws {
+    guard let program = Self.program else { throw Failure("no nats-server") }
+    try configure(node)
+    servers[node] = try Self.spawn(place(of: node) + [program, "--config", folder["\(node).conf"]])
+    try Self.wait("node \(node) listens") {
+      try run(place + ["bash", "-c", "exec 3<>/dev/tcp/\(Self.address(node))/6222"]).status == 0
+    }
+  }
+
+  private func configure(_ node: Int) throws {
+    let routes = Self.nodes.map { "\"nats://\(Self.address($0)):6222\"" }.joined(separator: ", ")
+    // One user for each account. Anybody else is the user of a whole site.
+    let accounts = users.map { user, password in
+      let topics = "\"identityd.v1.\(user).>\", \"identityd.v1.join.>\""
+      return """
+        { user: \(user), password: "\(password)",
+          permissions: { publish: [\(topics)], subscribe: [\(topics), "$MQTT.sub.>"] } }
+        """
+    }
+    try folder.write(
+      "\(node).conf",
+      """
+      server_name: node\(node)
+      listen: "127.0.0.1:4222"
+      log_file: "\(folder["\(node).log"])"
+      max_payload: 64KB
+      jetstream { store_dir: "\(folder["\(node)"])", sync_interval: 2m }
+      mqtt { listen: "\(Self.address(node)):1883", stream_replicas: 3, no_auth_user: site }
+      cluster { name: fleet, listen: "\(Self.address(node)):6222", routes: [\(routes)] }
+      accounts { fleet { jetstream: enabled, users: [
+        { user: site, password: site,
+          permissions: { publish: ["identityd.v1.>"], subscribe: ["identityd.v1.>", "$MQTT.sub.>"] } }
+        \(accounts.joined(separator: "\n"))
+      ] } }
+
+      """)
+  }
+
+  /// Whether a node stores a message and shows it.
+  private func isReady(_ node: Int) -> Bool {
+    let broker = ["-h", Self.address(node), "-t", "identityd/v1/ready"]
+    let stored = try? run(place + ["mosquitto_pub"] + broker + ["-q", "1", "-r", "-m", "ready"])
+    let shown = try? run(place + ["mosquitto_sub"] + broker + ["-C", "1", "-W", "1"])
+    return stored?.status == 0 && shown?.output == "ready\n"
+  }
+
+  /// Waits until a node stores a message and shows it.
+  package func waitUntilReady(_ node: Int) throws {
+    try Self.wait("node \(node) works") { isReady(node) }
+  }
+
+  /// Lets another user in, who may use the topics of an account.
+  package func admit(_ user: String, password: String) throws {
+    users[user] = password
+    for (node, process) in servers where process.isRunning {
+      try configure(node)
+      _ = Foundation.kill(process.processIdentifier, SIGHUP)
+    }
+  }
+
+  /// Kills a node with SIGKILL.
+  package func kill(_ node: Int) { servers.removeValue(forKey: node).map(Self.kill) }
+
+  /// Kills a node, and deletes its state, as if it had a new disk.
+  package func wipe(_ node: Int) throws {
+    kill(node)
+    try? FileManager.default.removeItem(atPath: folder["\(node)"])
+  }
+
+  /// The log of a node so far.
+  package func log(_ node: Int) -> String { (try? folder.text("\(node).log")) ?? "" }
+
+  private static func wait(_ what: String, for seconds: Double = patience, _ condition: () throws -> Bool) throws {
+    let deadline = Date(timeIntervalSinceNow: seconds)
+    while Date() < deadline {
+      if (try? condition()) == true { return }
+      usleep(20_000)
+    }
+    throw Failure("\(what) within \(seconds) s")
+  }
+
+  // MARK: MessageBroker
+
+  package var configuration: String {
+    Self.nodes.map { "Broker=mqtt://\(Self.address($0))\n" }.joined() + "AllowPlaintext=yes"
+  }
+  package var place: [String] { place(of: 0) }
+  package var options: [String] { ["-h", Self.address(servers.keys.min() ?? 1)] }
+
+  package func forget() throws {
+    for node in Self.nodes { try wipe(node) }
+    try boot()
+  }
+}
