@@ -81,6 +81,8 @@ package enum Deadline: Hashable, Sendable {
   case reread
   /// A change of the own record is written.
   case change
+  /// No change of the own record has come for a while.
+  case changeRest
   /// The own record is due without a change.
   case heartbeat
   /// The next step of getting a message to the broker.

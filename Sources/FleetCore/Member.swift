@@ -276,6 +276,7 @@ struct Member: Sendable {
     switch timer {
     case .reread: if isLive, reading == nil { read(isFirst: false, &actions) }
     case .change: write(isLive: isLive, &actions)
+    case .changeRest: speaker.endRest()
     case .heartbeat: speaker.request(isLive: isLive, after: Pace.change, &actions)
     case .posting(let tag): post(tag, isLive: isLive, &actions)
     case .removal(let tag): if let draft = removals[tag] { actions.append(.write(draft)) }

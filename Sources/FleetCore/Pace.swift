@@ -19,7 +19,7 @@ package enum Pace {
   static let longestReading: Delay = 10_000...10_000
   /// Until the roster is read again for the first and the second time. A broker that has just started may show a part.
   static let rereadings: [Delay] = [15_000...15_000, 120_000...120_000]
-  /// Until a change is published. Several changes at once become one record.
+  /// Until a change is written that comes within this time after another one. Several changes become one record.
   static let change: Delay = 200...200
   /// Until a change is tried again for which there was no allowance, or which could not be stored.
   static let retriedChange: Delay = 1_000...5_000

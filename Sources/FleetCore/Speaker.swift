@@ -19,15 +19,23 @@ struct Speaker: Sendable {
   /// The content.
   private var description: DeviceDescription
   private(set) var state: State = .due
+  /// Whether a change came a moment ago, so that others may follow.
+  private var isResting = false
 
   /// Starts with a record that this run has yet to write: each run shows itself to its twin.
   init(_ description: DeviceDescription) { self.description = description }
 
-  /// Replaces the content.
+  /// Replaces the content. A change after a rest is written at once, and those that follow it become one record. None
+  /// postpones a record that waits.
   mutating func describe(_ description: DeviceDescription, isLive: Bool, _ actions: inout [Action]) {
     self.description = description
-    request(isLive: isLive, after: Pace.change, &actions)
+    if state != .settling { request(isLive: isLive, after: isResting ? Pace.change : 0...0, &actions) }
+    isResting = true
+    actions.append(.wake(.changeRest, after: Pace.change))
   }
+
+  /// Notes that no change has come for a while.
+  mutating func endRest() { isResting = false }
 
   /// Asks for another record.
   mutating func request(isLive: Bool, after delay: Delay, _ actions: inout [Action]) {

@@ -228,7 +228,10 @@ import Testing
     var talk = try Conversation()
     _ = try talk.settle()
     let next = talk.membership(1)
-    #expect(talk.tell(.renewed(next)) == ["wake change 200...200", "write 0 tombstone exactly(11)"])
+    #expect(
+      talk.tell(.renewed(next)) == [
+        "wake change 0...0", "wake changeRest 200...200", "write 0 tombstone exactly(11)",
+      ])
     #expect(talk.tell(.woke(.change)).last == "write 1 record next(above: 0)")
     let tombstone = try talk.tombstone(0, 11, by: 1, Removal(.replaced, successor: talk.speakers[1].device))
     talk.tell(.wrote(talk.speakers[0].tag, tombstone))

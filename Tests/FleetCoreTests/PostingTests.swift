@@ -140,15 +140,26 @@ import Testing
     #expect(talk.tell(talk.posting(0)).contains("publish 0 record 11"))
   }
 
-  @Test func `several changes become one record, and changes during the writing another one`() throws {
+  @Test func `a change is written at once, the next ones become one record, and later ones do not postpone it`() throws
+  {
     var talk = try Conversation()
     _ = try talk.settle()
-    for name in ["a", "b"] as [Text] {
-      #expect(talk.tell(.described(talk.description(0, name))) == ["wake change 200...200"])
-    }
+    #expect(
+      talk.tell(.described(talk.description(0, "a"))) == ["wake change 0...0", "wake changeRest 200...200"])
     #expect(talk.tell(.woke(.change)).last == "write 0 record next(above: 10)")
-    #expect(talk.tell(.described(talk.description(0, "c"))).isEmpty)
-    #expect(talk.tell(.wrote(talk.speakers[0].tag, try talk.record(0, 11))).last == "wake change 200...200")
+    talk.tell(.wrote(talk.speakers[0].tag, try talk.record(0, 11)))
+    #expect(
+      talk.tell(.described(talk.description(0, "b"))) == ["wake change 200...200", "wake changeRest 200...200"])
+    #expect(talk.tell(.described(talk.description(0, "c"))) == ["wake changeRest 200...200"])
+    #expect(talk.tell(.woke(.change)).last == "write 0 record next(above: 11)")
+    // Changes during the writing become another record.
+    #expect(talk.tell(.described(talk.description(0, "d"))) == ["wake changeRest 200...200"])
+    #expect(talk.tell(.wrote(talk.speakers[0].tag, try talk.record(0, 12))).last == "wake change 200...200")
+    talk.tell(.woke(.change))
+    talk.tell(.wrote(talk.speakers[0].tag, try talk.record(0, 13)))
+    talk.tell(.woke(.changeRest))
+    #expect(
+      talk.tell(.described(talk.description(0, "e"))) == ["wake change 0...0", "wake changeRest 200...200"])
   }
 
   @Test func `at most five changes are published at once`() throws {
