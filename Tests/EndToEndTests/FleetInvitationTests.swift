@@ -74,6 +74,37 @@ extension FleetServiceTests {
     }
   }
 
+  @Test func `the access rules in the manual give the user of an account its own topics alone`() throws {
+    let page = try String(
+      contentsOf: Document.root.appending(path: "packaging/man/identity-fleet.conf.5"), encoding: .utf8)
+    let rules = try #require(page.firstMatch(of: #/tested as access rules\n\.Bd .*\n((?:[^.].*\n)+)\.Ed/#)).1
+    let files = try TemporaryFolder()
+    try files.write("rules", String(rules))
+    try files.write("passwords", "")
+    let broker = try BrokerUnderTest(
+      "allow_anonymous false\nacl_file \(files["rules"])\npassword_file \(files["passwords"])")
+    func admit(_ user: String, _ password: String) throws {
+      #expect(try run(["mosquitto_passwd", "-b", files["passwords"], user, password]).status == 0)
+    }
+    func read(_ account: String, as user: String, _ password: String) throws -> Int {
+      let words = ["mosquitto_sub", "-p", "\(broker.port)", "-u", user, "-P", password, "-W", "1", "-F", "%t"]
+      return try run(words + ["-t", topics(of: account)]).output.split(separator: "\n").count
+    }
+    let devices = try ["desk", "laptop"].map { try device($0, at: broker, "Username=account") }
+    #expect(try devices[0].ask("account create alice") == ["OK"])
+    try devices[0].wait(state: "refused")
+    let credentials = try #require(devices[0].ask("fleet credentials")[0].firstMatch(of: /user=(\S+) password=(\S+)/))
+    let (account, password) = (String(credentials.1), String(credentials.2))
+    try admit(account, password)
+    try admit("stranger", "secret")
+    try broker.forget()
+    try devices[0].reload("\(broker.configuration)\nSpread=0\nUsername=account")
+    try join(devices[1], by: devices[0])
+    try agree(devices, on: ["desk", "laptop"])
+    try devices[0].wait("the broker has all records") { try read(account, as: account, password) == 2 }
+    #expect(try read(account, as: "stranger", "secret") == 0)
+  }
+
   @Test func `a broker that needs an account lets nobody in with a code`() throws {
     let device = try FleetUnderTest("Broker=mqtt://127.0.0.1:1\nUsername=account\nSpread=0")
     #expect(
