@@ -34,7 +34,7 @@ struct FleetClusterTests {
     try fleet.agree(devices, on: ["laptop", "table"])
   }
 
-  @Test func `a node that comes back with an empty disk loses nothing`() throws {
+  @Test func `row 56: a node that comes back with an empty disk loses nothing`() throws {
     let cluster = try OneCluster.running()
     let devices = try fleet.fleet(["desk", "laptop"], at: cluster)
     try fleet.agree(devices, on: ["desk", "laptop"])
@@ -49,7 +49,7 @@ struct FleetClusterTests {
     try devices[0].wait("the broker has all records") { try cluster.retained(topics).count == 2 }
   }
 
-  @Test func `changes on both sides of a partition are everywhere after it, each with one event`() throws {
+  @Test func `row 57: changes on both sides of a partition are everywhere after it, each with one event`() throws {
     let cluster = try OneCluster.running()
     // Each device is in the network of a node.
     let devices = try ClusterUnderTest.nodes.map { node in

@@ -140,14 +140,14 @@ struct FleetKillTests {
     }.sorted()
   }
 
-  @Test func `kill -9 of a forgetful broker, services and daemons loses no name`() throws {
+  @Test func `rows 55 and 58: kill -9 of a forgetful broker, services and daemons loses no name`() throws {
     try kill(
       [.broker, .service(0), .daemon(1)], times: Trial.rounds(24, long: 700), over: BrokerUnderTest(),
       "kill -9 in a fleet over Mosquitto")
   }
 
   @Test(.enabled(if: ClusterUnderTest.missing == nil, Comment(rawValue: ClusterUnderTest.missing ?? "")))
-  func `kill -9 of the nodes of a cluster, services and daemons loses no name`() throws {
+  func `rows 56 and 58: kill -9 of the nodes of a cluster, services and daemons loses no name`() throws {
     try kill(
       [.node(1), .service(0), .node(2), .daemon(1), .node(3)], times: Trial.rounds(6, long: 300),
       over: OneCluster.running(), "kill -9 in a fleet over a cluster")

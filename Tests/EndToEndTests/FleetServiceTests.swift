@@ -112,7 +112,7 @@ import Testing
     }
   }
 
-  @Test func `a broker that lost everything gets everything back, and nobody notices`() throws {
+  @Test func `row 55: a broker that lost everything gets everything back, and nobody notices`() throws {
     let broker = try anyBroker()
     let devices = try fleet(["desk", "laptop", "phone"], at: broker)
     try agree(devices, on: ["desk", "laptop", "phone"])
@@ -127,7 +127,7 @@ import Testing
     #expect(try devices[0].daemon.ask("subscribe") == epoch, "no event")
   }
 
-  @Test func `a service that is killed loses nothing`() throws {
+  @Test func `row 58: a service that is killed loses nothing`() throws {
     let broker = try anyBroker()
     let devices = try fleet(["desk", "laptop"], at: broker)
     try agree(devices, on: ["desk", "laptop"])
