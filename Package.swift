@@ -217,8 +217,8 @@ let package = Package(
     .testTarget(
       name: "EndToEndTests",
       dependencies: [
-        "Doctor", "IdentityClient", "IdentityWire", "IdentityCore", "IdentityStore", "LinuxSystem", "ReferenceModel",
-        "TestSupport",
+        "Doctor", "FleetSeal", "FleetWire", "IdentityClient", "IdentityWire", "IdentityCore", "IdentityStore",
+        "LinuxSystem", "ReferenceModel", "TestSupport",
       ],
       exclude: ["Fixtures"],
       swiftSettings: strict),

@@ -12,7 +12,7 @@ func `a build server has a cluster`() { #expect(ClusterUnderTest.program != nil)
   .enabled(if: ClusterUnderTest.missing == nil, Comment(rawValue: ClusterUnderTest.missing ?? "")), .serialized,
   .oneCluster)
 struct FleetClusterTests {
-  private let fleet = FleetServiceTests()
+  let fleet = FleetServiceTests()
 
   @Test func `a device is let in once its account is a user of the broker`() throws {
     let cluster = try OneCluster.running()
