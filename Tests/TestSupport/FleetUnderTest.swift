@@ -1,4 +1,4 @@
-import Foundation
+package import Foundation
 
 /// A real fleet service beside a real daemon: one device.
 package final class FleetUnderTest {
@@ -25,10 +25,26 @@ package final class FleetUnderTest {
     try start()
   }
 
+  /// Starts a daemon and its service with a copy of the disk of a device.
+  package init(copying state: URL, _ configuration: String) throws {
+    daemon = try DaemonUnderTest()
+    try FileManager.default.copyItem(at: state, to: daemon.state)
+    try daemon.start()
+    try Data("[Fleet]\n\(configuration)\n".utf8).write(to: self.configuration)
+    try Data().write(to: logFile)
+    try start()
+  }
+
   deinit { end(with: SIGKILL) }
 
   /// Starts the service, and waits until it answers.
   package func start() throws {
+    try launch()
+    try wait("the service starts") { try ask("fleet status").last == "OK" }
+  }
+
+  /// Starts the service without waiting.
+  package func launch() throws {
     process = Process()
     let program = DaemonUnderTest.binaries.appending(path: "identity-fleet").path
     process.executableURL = URL(filePath: "/usr/bin/env")
@@ -39,7 +55,16 @@ package final class FleetUnderTest {
     try log.seekToEnd()
     process.standardError = log
     try process.runUnmasked()
-    try wait("the service starts") { try ask("fleet status").last == "OK" }
+  }
+
+  /// Copies the disk of the daemon, as a snapshot of a running machine has it. Returns the folder.
+  package func snapshot() throws -> URL {
+    let copy = daemon.folder.appending(path: "snapshot")
+    try? FileManager.default.removeItem(at: copy)
+    kill(daemon.process.processIdentifier, SIGSTOP)
+    defer { kill(daemon.process.processIdentifier, SIGCONT) }
+    try FileManager.default.copyItem(at: daemon.state, to: copy)
+    return copy
   }
 
   /// Sends a signal, and waits until the service has ended.

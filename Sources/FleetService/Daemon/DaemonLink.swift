@@ -132,6 +132,17 @@ final class DaemonLink {
   /// Stores the epochs of the fleet, which never leave this device.
   func putEpochs(_ epochs: StoredEpochs) throws(DaemonFault) { try putItem("epochs", epochs.copy()) }
 
+  /// Returns the identifier that this device gives up, as a copy of another machine; nil if it gives up none.
+  func givenUp() throws(DaemonFault) -> UUID? {
+    try item("given-up").flatMap { Text(validating: $0) }.flatMap { UUID($0) }
+  }
+
+  /// Notes the identifier that this device gives up; nil once it has done so.
+  func putGivenUp(_ device: UUID?) throws(DaemonFault) {
+    guard let device else { return try delete("account=given-up") }
+    try putItem("given-up", Array("\(device)".utf8))
+  }
+
   private func putItem(_ name: String, _ copy: consuming [UInt8]) throws(DaemonFault) {
     var bytes = copy
     defer { bytes.wipe() }
@@ -140,9 +151,11 @@ final class DaemonLink {
   }
 
   /// Deletes all keys of the fleet.
-  func deleteKeys() throws(DaemonFault) {
+  func deleteKeys() throws(DaemonFault) { try delete() }
+
+  private func delete(_ words: String...) throws(DaemonFault) {
     do {
-      _ = try ask("item", "delete", "service=\(Self.items)")
+      _ = try ask(RequestLine(words: ["item", "delete", "service=\(Self.items)"] + words))
     } catch .refused(code: .notFound, _) {
       return
     }
@@ -174,6 +187,11 @@ final class DaemonLink {
       listed.append(ListedDevice(device: device, isOwn: row["self"] == "yes", name: row["name"]))
     }
     return listed
+  }
+
+  /// Adds a device to the list.
+  func list(_ device: UUID, name: Text?) throws(DaemonFault) {
+    _ = try ask(RequestLine(words: ["devices", "put", "\(device)"] + (name.map { ["name=\($0)"] } ?? [])))
   }
 
   /// Asks for the events about the account and its devices.

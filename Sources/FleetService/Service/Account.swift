@@ -44,14 +44,20 @@ struct Account {
     }
     let names = Dictionary(listed.map { ($0.device, $0.name) }) { $1 }
     let described = DescribedDevice(names[opening.device] ?? nil, keys, opening.home)
+    // A record with another key is from a backup, which has no keys.
+    func own(_ tag: DeviceTag) -> SignedMessage? {
+      messages[tag].flatMap { $0.kind == .tombstone || $0.signer == keys.signingKey ? $0 : nil }
+    }
     func membership(of device: UUID, _ generation: UInt32) -> Membership {
       let tag = account.tag(of: device)
-      let own = messages[tag].flatMap { DeviceDescription($0.body.fields) }
-      // A device without a record of its own joins with the next generation, which outranks an earlier tombstone.
-      let present = messages[tag].map(\.body.generation) ?? max(generation < .max ? generation + 1 : .max, least)
+      let own = own(tag)
+      // A device without a record of its own joins with the next generation, which outranks an earlier message.
+      let last = max(generation, messages[tag]?.body.generation ?? 0)
+      let present = own?.body.generation ?? max(last < .max ? last + 1 : .max, least)
       return Membership(
         account: account.id, device: device, tag: tag, generation: present, run: run, pastRuns: opening.pastRuns,
-        description: described.description(joined: own?.joined), epoch: epochs.present, learned: epochs.learned)
+        description: described.description(joined: own.flatMap { DeviceDescription($0.body.fields)?.joined }),
+        epoch: epochs.present, learned: epochs.learned)
     }
     let present = membership(of: opening.device, opening.generation)
     // A record that this device signed under another identifier is from before a renewal.
@@ -64,11 +70,11 @@ struct Account {
     self.keys = keys
     self.membership = former.map { membership(of: $0.body.subject, $0.body.generation) } ?? present
     renewed = former == nil ? nil : present
-    isNewcomer = messages[present.tag] == nil
+    isNewcomer = own(present.tag) == nil
     roster = Roster(messages)
-    let own = Set([present.tag, self.membership.tag])
+    let ownTags = Set([present.tag, self.membership.tag])
     forgotten = stored.filter { !$0.isGone && names[$0.device] == nil }.map { account.tag(of: $0.device) }
-      .filter { !own.contains($0) }
+      .filter { !ownTags.contains($0) }
   }
 
   /// The membership under the identifier that this device has now.

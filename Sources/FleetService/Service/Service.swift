@@ -43,7 +43,7 @@ package final class Service {
   /// The name of the account in identityd, with or without a fleet; nil for none.
   var accountName: Text?
   /// This device.
-  private var device: UUID?
+  private(set) var device: UUID?
   var inputs: [Input] = []
   private var storing = Storing()
   var meetings = Meetings()
@@ -202,6 +202,10 @@ package final class Service {
     do {
       (root, seed, epochs) = (try link.key("root"), try link.key("device"), try link.epochs())
       keyed = try link.keyedAccount()
+      if let givenUp = try link.givenUp() {
+        if givenUp == opening.device { return try giveUp(givenUp) }
+        try completeGivingUp(givenUp, link)
+      }
     } catch .refused(code: .unavailable, let text) {
       report.noteReason(text)
       return try take(.started(.noKeys))

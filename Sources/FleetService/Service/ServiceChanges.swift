@@ -65,13 +65,31 @@ extension Service {
     case .twin(_, let copy):
       log.warn("another machine speaks for this device; see 'identityctl check'")
       try link?.reportTwin(copy.verdict)
-      guard copy == .yes, configuration.onTwin == .renew, let seed = SecretKey.random() else { return }
-      // The original keeps its keys, so that its record stays its own.
-      try link?.putKey("device", seed)
-      try link?.renewDevice()
+      if copy == .yes, configuration.onTwin == .renew, let device { try giveUp(device) }
     case .setBack: log.note("this machine was set back in time")
     case .alone, .challenged, .answered: break
     }
+  }
+
+  /// Takes another identifier and other keys. The original keeps its own, so that its record stays its own.
+  ///
+  /// Noted first, so that the next start completes what was interrupted. With other keys alone, this device could not
+  /// speak under its identifier any more, and with another identifier alone it would remove the original.
+  func giveUp(_ device: UUID) throws(DaemonFault) {
+    guard let seed = SecretKey.random() else {
+      throw .refused(code: .unavailable, text: "there is not enough memory for the keys")
+    }
+    try link?.putGivenUp(device)
+    try link?.putKey("device", seed)
+    try link?.renewDevice()
+    isStartDue = true
+  }
+
+  /// Lists the original under the identifier that this device has given up. Otherwise the original would count as
+  /// forgotten.
+  func completeGivingUp(_ device: UUID, _ link: DaemonLink) throws(DaemonFault) {
+    try link.list(device, name: try link.devices().first { $0.isOwn }?.name)
+    try link.putGivenUp(nil)
   }
 
   /// Forgets the account, because the membership has ended.
