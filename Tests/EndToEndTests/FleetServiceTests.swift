@@ -144,6 +144,28 @@ import Testing
     }
   }
 
+  @Test func `stored messages are read in parts`() throws {
+    let broker = try BrokerUnderTest()
+    let devices = try fleet(["desk", "laptop"], at: broker)
+    try agree(devices, on: ["desk", "laptop"])
+    devices[0].end(with: SIGKILL)
+    let client = try devices[0].daemon.client()
+    for number in 1...300 {
+      let device = "11111111-1111-4111-8111-\(String(format: "%012x", number))"
+      #expect(try client.ask("devices put \(device) generation=1 counter=1 record=AAAA") == ["OK added"])
+    }
+    func parts() throws -> Int {
+      let row = try client.ask("stats").first { $0.hasSuffix(" verb=\"fleet records\" outcome=ok") }
+      return row?.firstMatch(of: /requests=(\d+)/).flatMap { Int($0.1) } ?? 0
+    }
+    let before = try parts()
+    try devices[0].start()
+    // Two parts with messages, and one that shows that these were all.
+    try devices[0].wait("all are read") { try parts() == before + 3 }
+    #expect(try devices[0].daemon.ask("devices name table") == "OK")
+    try devices[1].wait(for: ["laptop", "table"])
+  }
+
   @Test func `a daemon that is killed is found again, and a removal meanwhile is carried out`() throws {
     let broker = try anyBroker()
     let devices = try fleet(["desk", "laptop", "phone"], at: broker)

@@ -54,6 +54,8 @@ final class DaemonLink {
   private static let patience: UInt64 = 10_000_000
   /// The greatest number of messages that are stored together: fewer bytes than the buffers of a socket hold.
   static let mostTogether = 32
+  /// The number of messages that are read in one answer, which has 1.4 MB at most.
+  private static let page = 256
   private static let items = "identity-fleet"
 
   private var connection: DaemonConnection
@@ -166,9 +168,10 @@ final class DaemonLink {
     if let name { _ = try ask("account", "set", "\(name)") } else { _ = try ask("account", "clear") }
   }
 
-  /// Returns all stored messages.
-  func records() throws(DaemonFault) -> [Stored] {
-    let answer = try ask("fleet", "records")
+  /// Returns the next stored messages, in the order of their devices; none after the last one.
+  func records(after device: UUID?) throws(DaemonFault) -> [Stored] {
+    let start = device.map { ["after=\($0)"] } ?? []
+    let answer = try ask(RequestLine(words: ["fleet", "records", "limit=\(Self.page)"] + start))
     var stored: [Stored] = []
     for row in answer.rows {
       guard let device = row.words.first.flatMap({ UUID($0) }), let text = row["record"],

@@ -26,23 +26,29 @@ struct Account {
   /// Whether this device has not written a record yet, so that it does not know its generation for sure.
   var isNewcomer: Bool
 
-  /// Reads the account's state.
+  /// Reads the account's stored messages, and derives its state.
   ///
   /// - Parameter least: the generation that a device without a record of its own has at least.
   /// - Returns: nil if there is not enough memory for the keys.
   init?(
     _ name: Text, root: SecretKey, seed: SecretKey, _ epochs: StoredEpochs, _ run: Run, generation least: UInt32,
-    _ opening: DaemonLink.Opening, _ stored: [DaemonLink.Stored], _ listed: [DaemonLink.ListedDevice]
-  ) {
+    _ opening: DaemonLink.Opening, _ listed: [DaemonLink.ListedDevice], _ link: DaemonLink
+  ) throws(DaemonFault) {
     guard let account = AccountKeys(root: root), let keys = DeviceKeys(seed: seed) else { return nil }
     let seal = MessageSeal(account, epochs: epochs.keys)
     var messages: [DeviceTag: SignedMessage] = [:]
-    for one in stored {
-      let tag = account.tag(of: one.device)
-      // A message that cannot be opened is of no use. The broker shows the device's next one.
-      if let message = try? seal.open(one.bytes, on: .device(account.id, tag)) { messages[tag] = message }
-    }
     let names = Dictionary(listed.map { ($0.device, $0.name) }) { $1 }
+    var unlisted: [DeviceTag] = []
+    var page = try link.records(after: nil)
+    while let last = page.last {
+      for one in page {
+        let tag = account.tag(of: one.device)
+        // A message that cannot be opened is of no use. The broker shows the device's next one.
+        if let message = try? seal.open(one.bytes, on: .device(account.id, tag)) { messages[tag] = message }
+        if !one.isGone, names[one.device] == nil { unlisted.append(tag) }
+      }
+      page = try link.records(after: last.device)
+    }
     let described = DescribedDevice(names[opening.device] ?? nil, keys, opening.home)
     // A record with another key is from a backup, which has no keys.
     func own(_ tag: DeviceTag) -> SignedMessage? {
@@ -73,8 +79,7 @@ struct Account {
     isNewcomer = own(present.tag) == nil
     roster = Roster(messages)
     let ownTags = Set([present.tag, self.membership.tag])
-    forgotten = stored.filter { !$0.isGone && names[$0.device] == nil }.map { account.tag(of: $0.device) }
-      .filter { !ownTags.contains($0) }
+    forgotten = unlisted.filter { !ownTags.contains($0) }
   }
 
   /// The membership under the identifier that this device has now.

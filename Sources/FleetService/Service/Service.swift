@@ -223,8 +223,8 @@ package final class Service {
     // The list before the records: if an admin clears the account in between, no record is there that lacks its device.
     let listed = try link.devices()
     guard
-      let account = Account(
-        name, root: root, seed: seed, epochs, run, generation: leastGeneration, opening, try link.records(), listed)
+      let account = try Account(
+        name, root: root, seed: seed, epochs, run, generation: leastGeneration, opening, listed, link)
     else {
       report.noteReason("there is not enough memory for the keys")
       return try take(.started(.noKeys))
