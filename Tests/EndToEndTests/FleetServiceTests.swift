@@ -112,21 +112,6 @@ import Testing
     }
   }
 
-  @Test func `row 55: a broker that lost everything gets everything back, and nobody notices`() throws {
-    let broker = try anyBroker()
-    let devices = try fleet(["desk", "laptop", "phone"], at: broker)
-    try agree(devices, on: ["desk", "laptop", "phone"])
-    // The record of a device that is off comes from another one, after two minutes.
-    if Trial.isLong { devices[2].end(with: SIGKILL) }
-    let topics = topics(of: try account(of: devices[0]))
-    let before = try broker.retained(topics)
-    let epoch = try devices[0].daemon.ask("subscribe")
-    try broker.forget()
-    try devices[0].wait("the broker has all records", for: 300) { try broker.retained(topics) == before }
-    try agree(Array(devices[..<2]), on: ["desk", "laptop", "phone"])
-    #expect(try devices[0].daemon.ask("subscribe") == epoch, "no event")
-  }
-
   @Test func `row 58: a service that is killed loses nothing`() throws {
     let broker = try anyBroker()
     let devices = try fleet(["desk", "laptop"], at: broker)
@@ -271,34 +256,6 @@ import Testing
     try agree(Array(devices[..<2]) + [tablet], on: ["desk", "notebook", "tablet"])
     try join(devices[2], by: tablet)
     try agree(devices + [tablet], on: ["desk", "notebook", "phone", "tablet"])
-  }
-
-  @Test func `without a broker the list stays, and status tells why`() throws {
-    let broker = try BrokerUnderTest()
-    let devices = try fleet(["desk", "laptop"], at: broker)
-    try agree(devices, on: ["desk", "laptop"])
-    broker.kill()
-    try devices[0].wait("status tells why") {
-      try devices[0].daemon.client().ask("status").contains { $0.contains("reason=Connection refused") }
-    }
-    #expect(try devices[0].devices() == ["desk", "laptop"])
-    #expect(try devices[0].daemon.client().ask("status").contains("* fleet=waiting"))
-  }
-
-  @Test func `a new configuration is used at once`() throws {
-    let broker = try BrokerUnderTest()
-    let other = try BrokerUnderTest()
-    let devices = try fleet(["desk", "laptop"], at: broker)
-    try agree(devices, on: ["desk", "laptop"])
-    broker.kill()
-    for device in devices { try device.reload("Broker=mqtt://127.0.0.1:\(other.port)\nSpread=0") }
-    try agree(devices, on: ["desk", "laptop"])
-    #expect(try devices[0].daemon.ask("devices name table") == "OK")
-    try agree(devices, on: ["laptop", "table"])
-    // A configuration with a fault changes nothing.
-    try devices[0].reload("Broker=nonsense")
-    try devices[0].wait("the fault is logged") { devices[0].log.contains("configuration refused") }
-    try agree(devices, on: ["laptop", "table"])
   }
 
   @Test func `only admins use the socket`() throws {

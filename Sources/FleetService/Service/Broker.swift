@@ -14,7 +14,11 @@ final class Broker {
   /// The place of the next broker to try in the configuration.
   private var next: Int
   private var connection: BrokerConnection?
+  /// The watch on the connection, or the timer of a pause.
   private var source: EventSource?
+  /// The reports that were taken from the connection, the next one last.
+  private var reports: [BrokerConnection.Report] = []
+  private var inflow = Inflow()
   /// The subscriptions that are not acknowledged, by their texts.
   private var filters: [String: TopicFilter] = [:]
   /// The will of the next connection.
@@ -24,7 +28,7 @@ final class Broker {
 
   /// Creates the place for a connection.
   ///
-  /// - Parameter hear: called when reports may wait; takes them with ``takeReports()``.
+  /// - Parameter hear: called when reports have arrived; takes them with ``nextReport()``.
   init(_ loop: EventLoop, _ configuration: FleetConfiguration, _ credentials: Credentials, hear: @escaping () -> Void) {
     self.loop = loop
     self.configuration = configuration
@@ -45,9 +49,8 @@ final class Broker {
     }
     defer { will = nil }
     do {
-      let connection = try BrokerConnection(to: access(to: pattern, as: account))
-      source = try loop.watch(readable: connection.descriptor, hear)
-      self.connection = connection
+      connection = try BrokerConnection(to: access(to: pattern, as: account))
+      try listen()
       return nil
     } catch {
       disconnect()
@@ -79,7 +82,7 @@ final class Broker {
     // The source first: its descriptor belongs to the connection.
     source = nil
     connection = nil
-    filters = [:]
+    (filters, reports, inflow) = ([:], [], Inflow())
   }
 
   /// Subscribes to topics.
@@ -108,8 +111,43 @@ final class Broker {
     will = Publication(topic: topic.text, payload: message.bytes, isRetained: false)
   }
 
-  /// Removes and returns the reports that have arrived.
-  func takeReports() -> [BrokerConnection.Report] { connection?.takeReports() ?? [] }
+  private func listen() throws(SystemdError) {
+    guard let connection else { return }
+    source = try loop.watch(readable: connection.descriptor) { [unowned self] in
+      reports = connection.takeReports().reversed()
+      hear()
+    }
+  }
+
+  /// Removes and returns the next report; nil if there is none, or if it has to wait, because the broker sends messages
+  /// faster than this device opens them.
+  func nextReport() -> BrokerConnection.Report? {
+    if case .received? = reports.last {
+      switch inflow.next(at: Clock.monotonicMicroseconds) {
+      case .open: break
+      case .wait(let duration): return pause(for: duration)
+      case .flood: return .ended("the broker sends more messages than this device opens")
+      }
+    }
+    return reports.popLast()
+  }
+
+  /// Takes no report for some microseconds. Returns the end of the connection if that is impossible.
+  private func pause(for duration: UInt64) -> BrokerConnection.Report? {
+    do {
+      source = try loop.timer(after: duration, accuracy: 1_000) { [unowned self] in
+        do {
+          try listen()
+        } catch {
+          reports.append(.ended("\(error)"))
+        }
+        hear()
+      }
+      return nil
+    } catch {
+      return .ended("\(error)")
+    }
+  }
 
   /// Returns the subscription with this text, and forgets it.
   func takeFilter(_ text: String) -> TopicFilter? { filters.removeValue(forKey: text) }

@@ -17,7 +17,7 @@ extension Service {
   /// Takes the reports of the connection.
   func hear() throws(DaemonFault) {
     guard let broker else { return }
-    for report in broker.takeReports() {
+    while let report = broker.nextReport() {
       switch report {
       case .connected:
         if self.report.noteConnected() { log.note("connected to \(broker.pattern?.description ?? "the broker")") }
