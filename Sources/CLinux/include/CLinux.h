@@ -68,6 +68,13 @@ static inline uint64_t clinux_epoll_token(const struct epoll_event *ready) { ret
 
 int clinux_eventfd(int nonblocking);
 
+/// A socket that hears of new addresses and routes (rtnetlink(7)), with SOCK_CLOEXEC and SOCK_NONBLOCK. Returns -1 on
+/// failure.
+int clinux_network_socket(void);
+/// Reads what such a socket has heard. Returns 1 if a global address or a default route has appeared since the last
+/// call, or if the kernel could not tell everything, otherwise 0.
+int clinux_network_appeared(int socket);
+
 /// memfd_create() with MFD_CLOEXEC and MFD_ALLOW_SEALING, and with MFD_NOEXEC_SEAL if the kernel
 /// knows the flag (Linux 6.3).
 int clinux_memory_file(const char *name);
