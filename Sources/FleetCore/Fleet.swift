@@ -28,7 +28,7 @@ package struct Fleet: Sendable {
     case ended
   }
 
-  private let settings: Settings
+  private var settings: Settings
   /// The phase.
   package private(set) var phase: Phase = .noAccount
   private var member: Member?
@@ -64,6 +64,9 @@ package struct Fleet: Sendable {
     case .connected: connected(&actions)
     case .refused: fail(next: .refused, &actions)
     case .disconnected: disconnected(&actions)
+    case .configured(let settings):
+      self.settings = settings
+      member?.configure(settings, &actions)
     case .reconsider: reconsider(&actions)
     case .woke(let timer): woke(timer, &actions)
     case .subscribed(let filter) where newcomer != nil: newcomer?.acknowledged(filter, &actions)

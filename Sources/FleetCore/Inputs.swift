@@ -135,6 +135,8 @@ package enum Input: Sendable {
   case refused
   /// The connection ended, or the attempt failed.
   case disconnected
+  /// The durations that the configuration sets changed.
+  case configured(Settings)
   /// The network or the configuration changed, so that an attempt to connect may succeed now.
   case reconsider
   /// The broker acknowledged a subscription.
@@ -246,8 +248,10 @@ package enum Action: Equatable, Sendable {
   case newcomer(SignedMessage)
   /// Warn that somebody else has used the code, too.
   case anotherNewcomer(SignedMessage)
-  /// Forget the code of the invitation, which was used or has expired.
+  /// Tell the person that the code of the invitation was used or has expired.
   case invitationEnded(isUsed: Bool)
+  /// Forget the code of the invitation, of which nothing is left at the broker.
+  case invitationOver
   /// Store the keys of this invitation, write the answer, and report. There is always a report.
   case accept(SignedMessage)
   /// This device is a member. Start again as one.

@@ -5,7 +5,7 @@ import IdentityCore
 struct Member: Sendable {
   var membership: Membership
   var epoch: Epoch
-  let settings: Settings
+  var settings: Settings
   var roster: Roster
   var postings = Postings<DeviceTag>()
   var reading: Reading?
@@ -71,9 +71,20 @@ struct Member: Sendable {
       inviter = Inviter(invitation, at: rendezvous, isLive: isLive, &actions)
     case .askWho: if isLive { askWho(&actions) }
     case .dated(let time): now = time
-    case .started, .connected, .refused, .disconnected, .reconsider, .answered, .woke: break
+    case .started, .connected, .refused, .disconnected, .configured, .reconsider, .answered, .woke: break
     }
     return nil
+  }
+
+  /// Takes other durations. The present waits begin anew.
+  mutating func configure(_ settings: Settings, _ actions: inout [Action]) {
+    if settings.heartbeat != self.settings.heartbeat, speaker.state == .current {
+      actions.append(.wake(.heartbeat, after: Pace.about(settings.heartbeat, percent: 10)))
+    }
+    if settings.resync != self.settings.resync, readings > Pace.rereadings.count, reading == nil {
+      actions.append(.wake(.reread, after: Pace.about(settings.resync, percent: 20)))
+    }
+    self.settings = settings
   }
 
   // MARK: Connections
@@ -293,7 +304,10 @@ struct Member: Sendable {
     case .invitation: inviter?.expired(isLive: isLive, &actions)
     case .keys, .connect, .acknowledgement, .quiet, .longestReading, .joining: break
     }
-    if inviter?.isOver == true { inviter = nil }
+    if inviter?.isOver == true {
+      inviter = nil
+      actions.append(.invitationOver)
+    }
     return nil
   }
 

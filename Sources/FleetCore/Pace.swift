@@ -75,7 +75,7 @@ package enum Pace {
 }
 
 /// The durations that the configuration sets, in milliseconds.
-package struct Settings: Sendable {
+package struct Settings: Equatable, Sendable {
   /// How far apart devices connect again after a broker's return.
   package var spread: Int
   /// The longest time between two publications of the own record.

@@ -106,7 +106,16 @@ package struct JoinCode: Equatable, Sendable, CustomStringConvertible {
     }
 
     /// Returns a copy of the bytes, to be handed over. The caller wipes them.
-    package func copy() -> [UInt8] { rendezvous.bytes + key.key.copy() }
+    package func copy() -> [UInt8] {
+      var secret = key.key.copy()
+      defer { unsafe sodium_memzero(&secret, secret.count) }
+      var bytes: [UInt8] = []
+      // A growing array would leave copies in memory.
+      bytes.reserveCapacity(Self.length)
+      bytes += rendezvous.bytes
+      bytes += secret
+      return bytes
+    }
   }
 
   /// Derives the topics and the key; nil as for ``stretched()``.

@@ -55,8 +55,11 @@ extension Program {
     guard case .ok = answer.final else { return try show(answer, to: words, line, format) }
     let end = Clock.monotonicMicroseconds + joinPatience
     while Clock.monotonicMicroseconds < end {
-      let rows = try connection.ask(RequestLine(words: ["fleet", "status"]), patience).rows
-      switch rows.lazy.compactMap({ $0["join"] }).first {
+      let status = try connection.ask(RequestLine(words: ["fleet", "status"]), patience)
+      var progress = status.rows.lazy.compactMap { $0["join"] }.first
+      // While identityd does not answer, the service cannot tell.
+      if case .error = status.final { progress = "trying" }
+      switch progress {
       case "trying"?: _ = try TimedWait.wait(for: nil, until: Clock.monotonicMicroseconds + joinPause)
       case "confirmed"?: return try show(answer, to: words, line, format)
       case "unconfirmed"?:

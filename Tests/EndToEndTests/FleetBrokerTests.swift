@@ -32,6 +32,61 @@ extension FleetServiceTests {
     try agree(devices, on: ["laptop", "table"])
   }
 
+  @Test func `a configuration with the same brokers keeps the connection, and another one an invitation`() throws {
+    let brokers = try (0..<2).map { _ in try BrokerUnderTest() }
+    let devices = try fleet(["desk"], at: brokers[0])
+    try agree(devices, on: ["desk"])
+    let invited = try devices[0].identityctl("account", "invite")
+    let code = try #require(invited.output.firstMatch(of: /([0-9A-Z]{4}-){3}[0-9A-Z]{4}/)).0
+    let before = brokers[0].log
+    try devices[0].reload("Broker=mqtt://127.0.0.1:\(brokers[0].port)\nSpread=1s\nHeartbeat=1h\nOnTwin=renew")
+    try devices[0].reload("Broker=nonsense")
+    try devices[0].wait("both configurations are read") { devices[0].log.contains("configuration refused") }
+    #expect(try devices[0].ask("fleet status").contains("* state=live"))
+    #expect(brokers[0].log == before, "no connection began or ended")
+    // The newcomer knows the other broker only.
+    let laptop = try FleetUnderTest("Broker=mqtt://127.0.0.1:\(brokers[1].port)\nSpread=0")
+    #expect(try laptop.daemon.ask("devices name laptop") == "OK")
+    try devices[0].reload("Broker=mqtt://127.0.0.1:\(brokers[1].port)\nSpread=0")
+    let joined = try laptop.identityctl("account", "join", String(code))
+    #expect(joined.status == 0 && joined.errors == "", "\(joined)")
+    try agree([devices[0], laptop], on: ["desk", "laptop"])
+  }
+
+  @Test func `a network that appears ends the wait`() throws {
+    let device = try FleetUnderTest("Broker=mqtt://127.0.0.1:1883\nSpread=0")
+    #expect(try device.ask("account create alice") == ["OK"])
+    device.end(with: SIGKILL)
+    try device.start(through: ["unshare", "--net"])
+    let inside = ["nsenter", "--net=/proc/\(device.processID)/ns/net"]
+    let folder = try TemporaryFolder()
+    func broker(_ setting: String) throws -> Process {
+      try folder.write("mosquitto.conf", "listener 1883 127.0.0.1\n\(setting)\nuser root\n")
+      let broker = Process()
+      broker.executableURL = URL(filePath: "/usr/bin/env")
+      broker.arguments = inside + ["/usr/sbin/mosquitto", "-c", folder["mosquitto.conf"]]
+      broker.standardError = FileHandle.nullDevice
+      try broker.runUnmasked()
+      return broker
+    }
+    func change(_ words: String...) throws { #expect(try run(inside + ["ip"] + words).status == 0) }
+    try change("link", "set", "lo", "up")
+    let refusing = try broker("allow_anonymous false")
+    // Now it waits for five minutes.
+    try device.wait(state: "refused")
+    refusing.terminate()
+    refusing.waitUntilExit()
+    let accepting = try broker("allow_anonymous true")
+    defer { accepting.terminate() }
+    try device.wait("the broker listens") { try run(inside + ["mosquitto_pub", "-t", "a", "-m", "b"]).status == 0 }
+    // No network of other machines.
+    try change("address", "add", "169.254.7.7/16", "dev", "lo", "scope", "link")
+    try change("route", "add", "198.51.100.0/24", "dev", "lo")
+    #expect(try device.ask("fleet status").contains("* state=refused"))
+    try change("address", "add", "192.0.2.1/24", "dev", "lo")
+    try device.wait(state: "live")
+  }
+
   @Test func `a flood of foreign messages is read slowly, and disturbs nothing`() throws {
     let broker = try BrokerUnderTest("allow_anonymous true\nmax_queued_messages 0")
     let devices = try fleet(["desk", "laptop"], at: broker)

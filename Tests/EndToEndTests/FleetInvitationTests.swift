@@ -105,6 +105,44 @@ extension FleetServiceTests {
     #expect(try read(account, as: "stranger", "secret") == 0)
   }
 
+  @Test func `an attempt to join outlives the daemon, and the client waits`() throws {
+    let broker = try BrokerUnderTest()
+    let devices = try fleet(["desk"], at: broker)
+    try agree(devices, on: ["desk"])
+    let invited = try devices[0].identityctl("account", "invite")
+    let code = try #require(invited.output.firstMatch(of: /([0-9A-Z]{4}-){3}[0-9A-Z]{4}/)).0
+    let laptop = try FleetUnderTest("Broker=mqtt://127.0.0.1:\(broker.port)\nSpread=0")
+    #expect(try laptop.daemon.ask("devices name laptop") == "OK")
+    broker.kill()
+    let joining = Process()
+    joining.executableURL = DaemonUnderTest.binaries.appending(path: "identityctl")
+    joining.arguments = ["account", "join", String(code), "--socket=\(laptop.socket)"]
+    try joining.runUnmasked()
+    try laptop.wait("the attempt begins") { try laptop.ask("fleet status").contains("* join=trying") }
+    laptop.daemon.end(with: SIGKILL)
+    try laptop.wait("the service cannot tell") { try laptop.ask("fleet status")[0].hasPrefix("ERR unavailable ") }
+    // Longer than the client's pause between two questions.
+    usleep(500_000)
+    try laptop.daemon.start()
+    try broker.start()
+    joining.waitUntilExit()
+    #expect(joining.terminationStatus == 0)
+    try agree([devices[0], laptop], on: ["desk", "laptop"])
+  }
+
+  @Test func `an attempt to join ends if the keys cannot be read`() throws {
+    let device = try FleetUnderTest("Broker=mqtt://127.0.0.1:1")
+    #expect(try device.daemon.ask("item put service=s account=a data=eA==") == "OK created")
+    device.end(with: SIGKILL)
+    device.daemon.end()
+    try FileManager.default.removeItem(at: device.daemon.masterKey)
+    try device.daemon.start()
+    try device.start()
+    #expect(try device.ask("account join meeting=\(String(repeating: "A", count: 64))") == ["OK"])
+    let progress = try device.ask("fleet status").first { $0.hasPrefix("* join=") }
+    #expect(progress != nil && progress != "* join=trying", "\(progress ?? "")")
+  }
+
   @Test func `a broker that needs an account lets nobody in with a code`() throws {
     let device = try FleetUnderTest("Broker=mqtt://127.0.0.1:1\nUsername=account\nSpread=0")
     #expect(

@@ -71,6 +71,23 @@ import Testing
     }
   }
 
+  @Test func `other durations count from now on, and change nothing else`() throws {
+    var talk = try Conversation()
+    _ = try talk.settle()
+    let hour = 3_600_000
+    #expect(talk.tell(.configured(Settings(heartbeat: hour))) == ["wake heartbeat 3240000...3960000"])
+    #expect(talk.tell(.configured(Settings(heartbeat: hour, resync: hour))).isEmpty, "the first readings are to come")
+    for wait in ["120000...120000", "2880000...4320000"] {
+      talk.tell(.woke(.reread))
+      talk.tell(.subscribed(.roster(talk.account.id)))
+      try talk.show(talk.record(0, 10))
+      #expect(talk.tell(.woke(.quiet)).last == "wake reread \(wait)")
+    }
+    #expect(
+      talk.tell(.configured(Settings(heartbeat: hour, resync: 2 * hour))) == ["wake reread 5760000...8640000"])
+    #expect(talk.fleet.phase == .live)
+  }
+
   @Test func `a large roster is read in sixteen parts, beginning with the own one`() throws {
     var talk = try Conversation(others: 600)
     let known = try (1...600).map { try talk.record($0, 1) }

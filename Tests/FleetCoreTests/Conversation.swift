@@ -242,6 +242,7 @@ struct Conversation {
     case .announce(let topic, let draft): "announce \(name(topic)) \(text(draft))"
     case .newcomer(let answer): "newcomer \(text(answer))"
     case .anotherNewcomer(let answer): "another newcomer \(text(answer))"
+    case .invitationOver: "invitation over"
     case .invitationEnded(let isUsed): "invitation ended, \(isUsed ? "used" : "expired")"
     case .accept(let invitation): "accept \(text(invitation))"
     case .joined(let isConfirmed): "joined, \(isConfirmed ? "confirmed" : "unconfirmed")"

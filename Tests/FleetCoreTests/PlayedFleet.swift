@@ -193,6 +193,7 @@ struct PlayedFleet {
       schedule.add(.toBroker(link: link, text: topic.text, bytes: [], isRetained: true), after: 1)
     case .newcomer(let answer): tell(device, "newcomer \(name(answer))")
     case .anotherNewcomer(let answer): tell(device, "another \(name(answer))")
+    case .invitationOver: break
     case .invitationEnded(let isUsed): tell(device, isUsed ? "used" : "expired")
     case .accept(let invitation): accept(invitation, device, process)
     case .joined(let isConfirmed): join(device, isConfirmed: isConfirmed)

@@ -42,7 +42,7 @@ import Testing
     for setting in daemon[first...] where !differing.contains(where: setting.hasPrefix) {
       #expect(fleet.contains(setting), "\(setting)")
     }
-    #expect(fleet.contains("RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6"))
+    #expect(fleet.contains("RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK"))
     #expect(fleet.contains("User=identity-fleet"))
     #expect(!fleet.contains { $0.hasPrefix("StateDirectory=") || $0.hasPrefix("PrivateNetwork=") })
     // The unit, its user and the manifest name each other.

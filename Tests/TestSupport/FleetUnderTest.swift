@@ -7,6 +7,9 @@ package final class FleetUnderTest {
   private var place: [String]
   private var process = Process()
 
+  /// The ID of the service's process.
+  package var processID: Int32 { process.processIdentifier }
+
   /// The socket of the service.
   package var socket: String { daemon.folder.appending(path: "fleet").path }
   private var configuration: URL { daemon.folder.appending(path: "identity-fleet.conf") }
@@ -38,18 +41,18 @@ package final class FleetUnderTest {
   deinit { end(with: SIGKILL) }
 
   /// Starts the service, and waits until it answers.
-  package func start() throws {
-    try launch()
+  package func start(through wrapper: [String] = []) throws {
+    try launch(through: wrapper)
     try wait("the service starts") { try ask("fleet status").last == "OK" }
   }
 
   /// Starts the service without waiting.
-  package func launch() throws {
+  package func launch(through wrapper: [String] = []) throws {
     process = Process()
     let program = DaemonUnderTest.binaries.appending(path: "identity-fleet").path
     process.executableURL = URL(filePath: "/usr/bin/env")
     process.arguments =
-      place + [program, "--daemon", daemon.socket, "--socket", socket, "--config", configuration.path]
+      place + wrapper + [program, "--daemon", daemon.socket, "--socket", socket, "--config", configuration.path]
     process.standardInput = FileHandle.nullDevice
     let log = try FileHandle(forWritingTo: logFile)
     try log.seekToEnd()
@@ -76,7 +79,8 @@ package final class FleetUnderTest {
 
   /// Replaces the configuration, and makes the service read it.
   package func reload(_ text: String) throws {
-    try Data("[Fleet]\n\(text)\n".utf8).write(to: configuration)
+    // The service may be reading the former one.
+    try Data("[Fleet]\n\(text)\n".utf8).write(to: configuration, options: .atomic)
     if process.isRunning { kill(process.processIdentifier, SIGHUP) }
   }
 

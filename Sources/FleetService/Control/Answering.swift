@@ -14,6 +14,8 @@ struct Answering {
     case none
     /// The state has to be read again.
     case start
+    /// These bytes are shown, too.
+    case show(Secret)
     /// This device leaves its account.
     case leave
     /// This device tries to join an account with a code.
@@ -26,6 +28,8 @@ struct Answering {
 
   let link: DaemonLink
   let account: Account?
+  /// Whether this device has stored the keys of an account, and waits for the confirmation of the inviting one.
+  let isAnswering: Bool
   /// The name of the account in identityd; nil for none.
   let name: Text?
   let run: Run
@@ -60,12 +64,9 @@ struct Answering {
     case .invite:
       var (data, expiry) = try Enrolment.invite(to: try requireAccount(), run, devices: roster.devices)
       defer { data.wipe() }
-      var text: [UInt8] = []
-      text.reserveCapacity((data.count + 2) / 3 * 4)
-      Base64Text.append(data.span, to: &text)
       reply.ok()
-      reply.attribute("data", .text(Text(trusted: text)))
       reply.attribute("expires", .time(expiry))
+      return (reply, .show(Secret(data.span)))
     case .leave:
       _ = try requireAccount()
       return (.done, .leave)
@@ -124,6 +125,9 @@ struct Answering {
   }
 
   private func requireNoAccount() throws(DaemonFault) {
+    guard !isAnswering else {
+      throw .refused(code: .conflict, text: "this device is joining an account; see 'identityctl fleet status'")
+    }
     guard let account else { return }
     throw .refused(
       code: .conflict,

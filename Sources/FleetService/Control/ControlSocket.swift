@@ -1,3 +1,4 @@
+import IdentityClient
 import IdentityCore
 import IdentityWire
 import LinuxSystem
@@ -111,8 +112,16 @@ package final class ControlSocket {
 
   private func reply(to line: [UInt8], on connection: Connection) {
     do throws(Refusal) {
-      let reply = try service.answer(to: try ControlRequest(parsing: line))
-      send(connection) { reply.append(to: &$0) }
+      let (reply, secret) = try service.answer(to: try ControlRequest(parsing: line))
+      send(connection) { line in
+        guard let secret else { return reply.append(to: &line) }
+        // In front of the other attributes, and straight into the line, so that no other text has the secret.
+        var final: [UInt8] = []
+        reply.append(to: &final)
+        line += Array("OK data=".utf8)
+        secret.withBytes { Base64Text.append($0, to: &line) }
+        line += final.dropFirst(2)
+      }
     } catch {
       send(connection) { error.append(to: &$0) }
     }

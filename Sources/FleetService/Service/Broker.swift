@@ -9,7 +9,7 @@ import Systemd
 final class Broker {
   private let loop: EventLoop
   private let credentials: Credentials
-  private let configuration: FleetConfiguration
+  private var configuration: FleetConfiguration
   private let hear: () -> Void
   /// The place of the next broker to try in the configuration.
   private var next: Int
@@ -35,6 +35,13 @@ final class Broker {
     self.credentials = credentials
     self.hear = hear
     // From a random one, so that the devices of a site divide themselves among the brokers.
+    next = configuration.brokers.indices.randomElement() ?? 0
+  }
+
+  /// Ends the connection, and uses another configuration for the next one.
+  func use(_ configuration: FleetConfiguration) {
+    disconnect()
+    self.configuration = configuration
     next = configuration.brokers.indices.randomElement() ?? 0
   }
 

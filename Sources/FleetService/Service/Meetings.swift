@@ -34,6 +34,8 @@ struct Meetings {
   private(set) var joining: JoinCode.Meeting?
   /// The topics and the key of the present invitation, or of the last one; nil without one.
   private(set) var inviting: JoinCode.Meeting?
+  /// Whether the keys of the attempt to join are stored, so that this device is a member without a confirmation.
+  private(set) var isAnswering = false
   /// The progress of the last attempt to join; nil without one.
   private(set) var progress: Progress?
   /// The state of the present invitation, or of the last one; nil without one.
@@ -44,14 +46,22 @@ struct Meetings {
   /// Starts an attempt to join.
   mutating func join(_ meeting: JoinCode.Meeting) { (joining, progress, shown) = (meeting, .trying, nil) }
 
+  /// Notes that the keys are stored.
+  mutating func answer() { isAnswering = true }
+
   /// Ends the attempt to join.
-  mutating func end(_ progress: Progress) { (joining, self.progress, shown) = (nil, progress, nil) }
+  mutating func end(_ progress: Progress) {
+    (joining, self.progress, shown, isAnswering) = (nil, progress, nil, false)
+  }
 
   /// Starts an invitation; nil ends what is left of one.
   mutating func invite(_ meeting: JoinCode.Meeting?) { (inviting, invitation) = (meeting, meeting.map { _ in .open }) }
 
   /// Ends the invitation. The topics and the key stay, to empty the topics, and to notice a second newcomer.
   mutating func endInvitation(_ state: InvitationState) { invitation = state }
+
+  /// Forgets the code of the last invitation, of which the broker has nothing any more.
+  mutating func forgetCode() { inviting = nil }
 
   /// The rows about the codes in `fleet status`.
   var rows: [(name: String, value: String)] {
@@ -103,17 +113,18 @@ extension Service {
     guard let link, let meeting = meetings.joining, let content = meetings.content(of: invitation) else {
       return notJoined("the broker shows several invitations for this code")
     }
+    let enrolment = Enrolment(link: link, present: accountName)
     do throws(DaemonFault) {
-      let enrolment = Enrolment(link: link, present: accountName)
       try enrolment.enter(content)
-      guard let answer = try enrolment.answer(in: meeting, run) else {
-        return notJoined("there is not enough memory for the keys")
-      }
-      inputs.append(.answered(answer))
+      meetings.answer()
+      if let answer = try enrolment.answer(in: meeting, run) { return inputs.append(.answered(answer)) }
     } catch {
       guard case .refused(_, let text) = error else { throw error }
-      notJoined(text)
+      guard meetings.isAnswering else { return notJoined(text) }
     }
+    // This device is a member, and cannot tell that to the inviting one.
+    meetings.end(.unconfirmed)
+    isStartDue = true
   }
 
   /// Ends the attempt to join.

@@ -11,8 +11,8 @@ package import Systemd
 /// The service of the fleet: carries inputs to the rules, and their actions to identityd and the broker.
 ///
 /// The service keeps no state on the disk: identityd commits each fact that a later run needs, before anything follows
-/// from the fact. So the service treats the end of its connection with identityd, another configuration and another
-/// device identifier all like a start.
+/// from the fact. So the service treats the end of its connection with identityd and another device identifier like a
+/// start.
 package final class Service {
   /// The pauses before another start, at first and at most, and before another attempt to store a message, in
   /// microseconds.
@@ -35,6 +35,9 @@ package final class Service {
   var link: DaemonLink?
   private var linkSource: EventSource?
   private var startTimer: EventSource?
+  /// The watch on the networks. Nil if the system refuses it, and then a pause before an attempt to connect takes its time.
+  private let network = try? NetworkWatch()
+  private var networkSource: EventSource?
   /// The pause before the next start after a fault. It doubles until a start succeeds.
   private var startPause = pause
   private var storeTimer: EventSource?
@@ -78,6 +81,11 @@ package final class Service {
     dateTimer = try loop.timer(after: Self.day, accuracy: Self.pause) { [unowned self] in
       turn { () throws(DaemonFault) in try tellDate() }
     }
+    networkSource = try network.map { network throws(SystemdError) in
+      try loop.watch(readable: network.descriptor.number) { [unowned self] in
+        if network.hasAppeared() { turn { () throws(DaemonFault) in try take(.reconsider) } }
+      }
+    }
     startTimer = try loop.timer(after: 0, accuracy: 1_000) { [unowned self] in
       turn { () throws(DaemonFault) in try connect() }
     }
@@ -85,8 +93,21 @@ package final class Service {
 
   /// Uses another configuration from now on.
   package func use(_ configuration: FleetConfiguration) {
+    let former = self.configuration
     self.configuration = configuration
-    turn { () throws(DaemonFault) in isStartDue = link != nil }
+    turn { () throws(DaemonFault) in
+      guard link != nil, let broker else { return }
+      guard configuration.siteKey == former.siteKey, configuration.senders == former.senders else {
+        isStartDue = true
+        return
+      }
+      if configuration.settings != former.settings { try take(.configured(configuration.settings)) }
+      if configuration.access != former.access {
+        broker.use(configuration)
+        try take(.disconnected)
+      }
+      try take(.reconsider)
+    }
   }
 
   /// Ends the connection with the broker. Without a will, the broker is told.
@@ -101,6 +122,10 @@ package final class Service {
       try follow()
       // A request sets the events aside that arrive before its answer, and these do not wake the loop.
       repeat {
+        // Not before the connection is of use, since a broker may accept and end one connection after the other.
+        if fleet.phase == .live, report.noteConnected() {
+          log.note("connected to \(broker?.pattern?.description ?? "the broker")")
+        }
         report.note(fleet, broker, meetings.rows, held: storing.heldCount)
         if let link { try report.say(over: link) }
       } while try follow()
@@ -154,6 +179,7 @@ package final class Service {
     case .ended(let ending): try end(ending)
     case .newcomer(let answer): note(answer, isFirst: true)
     case .anotherNewcomer(let answer): note(answer, isFirst: false)
+    case .invitationOver: meetings.forgetCode()
     case .invitationEnded(let isUsed): if !isUsed { noteExpiry() }
     case .accept(let invitation): try accept(invitation)
     case .joined(let isConfirmed):
@@ -208,6 +234,7 @@ package final class Service {
       }
     } catch .refused(code: .unavailable, let text) {
       report.noteReason(text)
+      if meetings.joining != nil { notJoined(text) }
       return try take(.started(.noKeys))
     }
     guard let name = opening.account, keyed == name, let root, let seed else {

@@ -19,9 +19,7 @@ extension Service {
     guard let broker else { return }
     while let report = broker.nextReport() {
       switch report {
-      case .connected:
-        if self.report.noteConnected() { log.note("connected to \(broker.pattern?.description ?? "the broker")") }
-        try take(.connected)
+      case .connected: try take(.connected)
       case .subscribed(let text): if let filter = broker.takeFilter(text) { try take(.subscribed(filter)) }
       case .received(let delivery): try hear(delivery)
       case .denied(let text): try lose(broker, .disconnected, "the broker denies the subscription to \(text)")

@@ -1,6 +1,7 @@
 import FleetCore
 import FleetSeal
 import FleetWire
+import IdentityClient
 import IdentityCore
 import IdentityWire
 
@@ -109,17 +110,20 @@ extension Service {
 
   // MARK: Requests
 
-  /// Carries out a request of an admin.
-  func answer(to request: ControlRequest) throws(Refusal) -> Reply {
-    var outcome = Result<Reply, Refusal>.failure(.unavailable("identityd does not answer; try again later"))
+  /// Carries out a request of an admin. Returns the answer, and the secret in it.
+  func answer(to request: ControlRequest) throws(Refusal) -> (Reply, Secret?) {
+    var outcome = Result<(Reply, Secret?), Refusal>.failure(.unavailable("identityd does not answer; try again later"))
     turn { () throws(DaemonFault) in
       guard let link else { return }
       let answering = Answering(
-        link: link, account: account, name: accountName, run: run, roster: fleet.roster, rows: report.rows)
+        link: link, account: account, isAnswering: meetings.isAnswering, name: accountName, run: run,
+        roster: fleet.roster, rows: report.rows)
       do throws(DaemonFault) {
         var (reply, consequence) = try answering.carryOut(request)
+        var secret: Secret?
         switch consequence {
         case .none: break
+        case .show(let shown): secret = shown
         case .start:
           meetings = Meetings()
           isStartDue = true
@@ -130,7 +134,7 @@ extension Service {
         case .invite(let meeting): reply.attribute("expires", .time(try invite(meeting)))
         case .rotate(let removed): try rotate(without: removed)
         }
-        outcome = .success(reply)
+        outcome = .success((reply, secret))
       } catch {
         guard case .refused(let code, let text) = error else { throw error }
         outcome = .failure(Refusal(code, text))
