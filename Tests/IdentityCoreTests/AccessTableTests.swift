@@ -156,19 +156,19 @@ extension Verb {
       }
       #expect(busy.registry.lastEvent > scene.registry.lastEvent)
       for peer in peers {
+        // The right fleet is for the tokens and versions of all apps.
+        let topics = Set(Topic.allCases).subtracting(peer.hasFleet ? [.token, .version] : [])
         // No event of the strangers may be visible to the peer.
         for event in busy.events[Int(scene.registry.lastEvent)...]
-        where busy.registry.may(peer.peer, see: event.audience) {
+        where topics.contains(event.topic) && busy.registry.may(peer.peer, see: event.audience, of: event.topic) {
           lost += 1
           Issue.record("\(peer.app) hears '\(Life.line(event))'")
         }
-        let topics = Set(Topic.allCases)
         if quiet.registry.snapshot(of: topics, for: peer.peer) != busy.registry.snapshot(of: topics, for: peer.peer) {
           lost += 1
           Issue.record("the snapshot of \(peer.app) tells of strangers")
         }
         for line in Trial.isLong ? lines : lines.filter({ _ in random.once(in: 4) }) {
-          // The right fleet is for the tokens and versions of all apps.
           if peer.hasFleet, line.hasSuffix("app=*") || line.hasPrefix("token invalidate ") { continue }
           tried += 1
           quiet.now = max(quiet.now, busy.now)

@@ -140,7 +140,7 @@ private struct Session {
 
   private func compareAudience(_ event: Event, _ expected: ReferenceModel.Event) throws {
     for actor in Self.cast
-    where life.registry.may(actor.real, see: event.audience) != model.hears(actor.model, expected) {
+    where life.registry.may(actor.real, see: event.audience, of: event.topic) != model.hears(actor.model, expected) {
       throw Difference("\(actor.model.app) hears of '\(expected.text)': \(!model.hears(actor.model, expected))")
     }
   }

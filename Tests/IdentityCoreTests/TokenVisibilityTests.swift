@@ -60,6 +60,32 @@ import Testing
     #expect(life.events.filter { $0.topic == .token }.count == 4)
   }
 
+  @Test func `an app with the right fleet hears of the tokens and versions of all apps, and of nothing else`() throws {
+    var life = Life()
+    var manifest = Manifest("org.fleet")
+    manifest.rights = [.fleet]
+    life.install(["org.a": Manifest("org.v"), "org.fleet": manifest])
+    let fleet = peer("org.fleet")
+    try life.ask(.token("p", "secret"), as: orgA)
+    try life.ask(.report("1"), as: orgA.session(1))
+    try life.ask(.get(.installation, app: nil), as: orgA)
+    try life.ask(.put("s", "a"), as: orgA)
+    func heard() -> [Topic] {
+      life.events.filter { event in
+        event.audience != .sharing && life.registry.may(fleet, see: event.audience, of: event.topic)
+      }.map(\.topic)
+    }
+    #expect(heard() == [.app, .token, .version], "the first is its own installation")
+    let rows = life.lines(life.registry.snapshot(of: [.token, .version, .item, .installation], for: fleet))
+    #expect(
+      rows == [
+        "* version of=app app=org.a version=1", "* token app=org.a provider=p device=m.device fingerprint=#secret",
+      ])
+    manifest.rights = []
+    life.install(["org.a": Manifest("org.v"), "org.fleet": manifest])
+    #expect(heard() == [.app])
+  }
+
   @Test func `no event contains a token`() throws {
     var life = Life()
     let secret = "do-not-tell"

@@ -64,9 +64,9 @@ final class Reader {
     let before = output.count
     if !subscription.isCurrent(log) {
       if unsent < Bound.eventBytesPerTurn {
-        subscription.fill(&output, from: sent, log, isVisible: isVisible)
+        subscription.fill(&output, from: sent, log, isVisible: { isVisible($0.audience) })
       } else {
-        subscription.count(unsent, log, isVisible: isVisible)
+        subscription.count(unsent, log, isVisible: { isVisible($0.audience) })
       }
     }
     added = output[before...]

@@ -64,7 +64,14 @@ extension ReferenceModel {
   }
 
   /// Whether a peer receives an event now.
-  package func hears(_ peer: Peer, _ event: Event) -> Bool { sees(peer, event.audience) }
+  package func hears(_ peer: Peer, _ event: Event) -> Bool {
+    sees(peer, event.audience) || isToldOfAll(event.topic, peer)
+  }
+
+  /// Whether a peer is told of a topic for all apps, because it has the right `fleet`.
+  func isToldOfAll(_ topic: String, _ peer: Peer) -> Bool {
+    ["token", "version"].contains(topic) && apps[peer.app]?.manifest?.rights.contains("fleet") == true
+  }
 
   mutating func tell(_ topic: String, _ name: String, _ attributes: String, to audience: Audience) {
     let text = "EVENT \(events.count + 1) \(topic) \(name)\(attributes) time=\(time)"

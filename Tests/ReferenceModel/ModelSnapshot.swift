@@ -13,11 +13,11 @@ extension ReferenceModel {
     for item in items where sees(peer, .group(item.group)) {
       rows.append("item group=\(item.group) service=\(item.service) account=\(item.account)")
     }
-    for app in apps.keys where sees(peer, .app(app)) {
+    for app in apps.keys where sees(peer, .app(app)) || isToldOfAll("version", peer) {
       guard let release = reports.last(where: { $0.app == app })?.release else { continue }
       rows.append("version of=app app=\(app) version=\(release.version)\(said("build", release.build))")
     }
-    for token in tokens where sees(peer, .app(token.app)) {
+    for token in tokens where sees(peer, .app(token.app)) || isToldOfAll("token", peer) {
       rows.append(
         "token app=\(token.app) provider=\(token.provider) device=\(token.device) fingerprint=<f\(token.value)>")
     }

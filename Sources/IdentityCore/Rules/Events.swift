@@ -166,15 +166,16 @@ extension Registry {
         append(.item, attributes(of: held.item.key), to: &reply)
       }
     }
+    let isToldOfAll = peer.isAdmin || rights(of: peer.app).contains(.fleet)
     if topics.contains(.version) {
-      let histories = peer.isAdmin ? versions.all : [versions[.system], versions[.app(peer.app)]]
-      for history in histories where may(peer, see: history.subject.audience) {
+      let histories = isToldOfAll ? versions.all : [versions[.system], versions[.app(peer.app)]]
+      for history in histories where may(peer, see: history.subject.audience, of: .version) {
         guard let current = history.current else { continue }
         append(.version, attributes(of: history.subject, current.release), to: &reply)
       }
     }
     if topics.contains(.token) {
-      for token in peer.isAdmin ? tokens.all : tokens.tokens(of: peer.app) {
+      for token in isToldOfAll ? tokens.all : tokens.tokens(of: peer.app) {
         append(.token, attributes(of: token), to: &reply)
       }
     }

@@ -88,6 +88,13 @@ extension Registry {
     }
   }
 
+  /// Returns whether a peer may see an event of a topic, by its present rights.
+  ///
+  /// An app with the right `fleet` may list the tokens and versions of all apps, so it hears of their changes.
+  package func may(_ peer: Peer, see audience: Audience, of topic: Topic) -> Bool {
+    may(peer, see: audience) || (topic == .token || topic == .version) && rights(of: peer.app).contains(.fleet)
+  }
+
   /// Returns whether an app is installed or has no manifest.
   ///
   /// Without its manifest, an uninstalled app would otherwise pass for one that shares the device identifier, and for a

@@ -114,7 +114,7 @@ final class Publisher {
       }
       if connection.held !== seer {
         seer = connection.held
-        isVisible = state.registry.may(connection.peer, see: newest.audience)
+        isVisible = state.registry.may(connection.peer, see: newest.audience, of: newest.topic)
       }
       service.send(newest, isVisible: isVisible, to: connection)
     }
@@ -132,10 +132,12 @@ final class Publisher {
     let unsent = connection.output.count - connection.sent
     if unsent < Bound.eventBytesPerTurn {
       connection.subscription?.fill(&connection.output, from: connection.sent, state.events) {
-        state.registry.may(peer, see: $0)
+        state.registry.may(peer, see: $0.audience, of: $0.topic)
       }
     } else {
-      connection.subscription?.count(unsent, state.events) { state.registry.may(peer, see: $0) }
+      connection.subscription?.count(unsent, state.events) {
+        state.registry.may(peer, see: $0.audience, of: $0.topic)
+      }
     }
   }
 }

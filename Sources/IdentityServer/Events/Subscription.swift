@@ -103,9 +103,9 @@ struct Subscription: Equatable {
   ///
   /// - Parameters:
   ///   - sent: the number of bytes of the output that are sent.
-  ///   - isVisible: returns whether the peer may see events for an audience.
+  ///   - isVisible: returns whether the peer may see an event.
   mutating func fill(
-    _ output: inout [UInt8], from sent: Int, _ log: EventLog, isVisible: (Audience) -> Bool
+    _ output: inout [UInt8], from sent: Int, _ log: EventLog, isVisible: (EventLine) -> Bool
   ) {
     noticeLoss(log)
     let limit = lag?.after ?? log.last
@@ -113,7 +113,7 @@ struct Subscription: Equatable {
     while place < limit, left > 0, output.count - sent < Bound.eventBytesPerTurn, let line = log[after: place] {
       left -= 1
       place = line.sequence
-      guard wants(line), isVisible(line.audience) else { continue }
+      guard wants(line), isVisible(line) else { continue }
       output += line.bytes
       if line.sequence > live { waiting = max(0, waiting - line.bytes.count) }
     }
@@ -138,12 +138,12 @@ struct Subscription: Equatable {
   /// If there are many new events, the rest are counted in the next call.
   ///
   /// - Parameter unsent: the size of the pending output, in bytes, which counts as waiting too.
-  mutating func count(_ unsent: Int, _ log: EventLog, isVisible: (Audience) -> Bool) {
+  mutating func count(_ unsent: Int, _ log: EventLog, isVisible: (EventLine) -> Bool) {
     noticeLoss(log)
     var left = Bound.eventsLookedAt
     while left > 0, let line = log[after: counted] {
       left -= 1
-      guard wants(line), isVisible(line.audience) else {
+      guard wants(line), isVisible(line) else {
         if place == counted { place = line.sequence }
         counted = line.sequence
         continue
