@@ -146,8 +146,8 @@ let package = Package(
     .executableTarget(
       name: "identityctl",
       dependencies: [
-        "ClientFormats", "ClientSecrets", "Doctor", "FleetSeal", "IdentityCore", "IdentityWire", "IdentityClient",
-        "LinuxSystem",
+        "ClientFormats", "ClientSecrets", "Doctor", "FleetSeal", "FleetWire", "IdentityCore", "IdentityWire",
+        "IdentityClient", "LinuxSystem",
       ],
       swiftSettings: strict, linkerSettings: lean),
 
@@ -180,7 +180,9 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(
       name: "FleetServiceTests",
-      dependencies: ["ConfigurationFiles", "FleetCore", "FleetSeal", "FleetService", "FleetWire", "TestSupport"],
+      dependencies: [
+        "ConfigurationFiles", "FleetCore", "FleetSeal", "FleetService", "FleetWire", "IdentityCore", "TestSupport",
+      ],
       swiftSettings: strict),
     .testTarget(name: "LinuxSystemTests", dependencies: ["LinuxSystem", "TestSupport"], swiftSettings: strict),
     .testTarget(name: "ClientSecretsTests", dependencies: ["ClientSecrets", "LinuxSystem"], swiftSettings: strict),

@@ -53,6 +53,9 @@ package struct Fleet: Sendable {
   /// The connected devices of the account beside this one, as far as they tell.
   package var present: Set<DeviceTag> { member?.present ?? [] }
 
+  /// Whether devices of this account tell each other that they are connected.
+  package var hasPresence: Bool { member?.hasPresence ?? false }
+
   /// Whether the broker has all messages that this device knows, as far as the device can tell.
   package var isSettled: Bool { member?.isSettled ?? true }
 

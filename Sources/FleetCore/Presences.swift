@@ -66,7 +66,7 @@ struct Presences: Sendable {
 
 extension Member {
   /// Whether devices of this account tell each other that they are connected.
-  private var hasPresence: Bool { settings.presence && roster.devices <= Presences.most }
+  var hasPresence: Bool { settings.presence && roster.devices <= Presences.most }
 
   /// The connected devices of the account, as far as they tell.
   var present: Set<DeviceTag> { hasPresence ? presences.here.filter { roster[$0]?.kind == .record } : [] }

@@ -4,6 +4,9 @@ package import IdentityCore
 
 /// The content of an invitation: everything that makes a newcomer a member.
 package struct Invitation: Sendable {
+  /// The first line of a file with an invitation.
+  package static let fileHead = "identity-fleet-invitation 1\n"
+
   /// The name of the account.
   package let name: Text
   /// The root of the account.

@@ -107,7 +107,7 @@ extension Envelope {
 }
 
 /// Returns the SHA-256 of a message.
-func sha256(_ bytes: [UInt8]) -> [UInt8] {
+package func sha256(_ bytes: [UInt8]) -> [UInt8] {
   var digest = [UInt8](repeating: 0, count: Int(crypto_hash_sha256_BYTES))
   // Always returns 0.
   _ = unsafe crypto_hash_sha256(&digest, bytes, UInt64(bytes.count))

@@ -53,6 +53,9 @@ package final class FleetUnderTest {
     process.executableURL = URL(filePath: "/usr/bin/env")
     process.arguments =
       place + wrapper + [program, "--daemon", daemon.socket, "--socket", socket, "--config", configuration.path]
+    process.environment = ProcessInfo.processInfo.environment.merging(
+      ["CREDENTIALS_DIRECTORY": daemon.folder.appending(path: "credentials").path]
+    ) { $1 }
     process.standardInput = FileHandle.nullDevice
     let log = try FileHandle(forWritingTo: logFile)
     try log.seekToEnd()
@@ -88,6 +91,13 @@ package final class FleetUnderTest {
   package func move(to broker: any MessageBroker) throws {
     place = broker.place
     try reload("\(broker.configuration)\nSpread=0")
+  }
+
+  /// Gives the service a credential from its next start on, as systemd does.
+  package func give(_ credential: String, as name: String) throws {
+    let folder = daemon.folder.appending(path: "credentials")
+    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    try Data(credential.utf8).write(to: folder.appending(path: name))
   }
 
   /// The log so far.

@@ -82,14 +82,7 @@ package struct FleetConfiguration: Equatable, Sendable {
     let search = ConfigurationSearch(name: "identity-fleet.conf", folders: folders)
     let loaded = try LoadedConfiguration<FleetConfiguration>(search, file: file, limit: Bound.fileLength)
     try loaded.configuration.check()
-    return LoadedConfiguration(
-      configuration: loaded.configuration, warnings: loaded.warnings + loaded.configuration.withoutEffect)
-  }
-
-  /// The warnings about settings that have no effect yet.
-  private var withoutEffect: [String] {
-    [(siteKey != nil, "SiteKey"), (!senders.isEmpty, "Sender")]
-      .filter(\.0).map { "[Fleet] \($1)= has no effect in this release" }
+    return loaded
   }
 
   /// Checks the settings against each other.

@@ -24,6 +24,8 @@ struct Answering {
     case invite(JoinCode.Meeting)
     /// The account gets another key, and these devices are removed.
     case rotate(without: Set<DeviceTag>)
+    /// The service answers by itself.
+    case other
   }
 
   let link: DaemonLink
@@ -71,6 +73,7 @@ struct Answering {
       _ = try requireAccount()
       return (.done, .leave)
     case .rotate(let removed): return (.done, .rotate(without: try tags(of: removed)))
+    case .who, .peers, .readReports, .reports: return (.done, .other)
     case .status:
       for (name, value) in rows {
         reply.row()

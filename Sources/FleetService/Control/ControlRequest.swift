@@ -1,4 +1,5 @@
 import FleetSeal
+import FleetWire
 import IdentityClient
 import IdentityCore
 import IdentityWire
@@ -25,6 +26,15 @@ enum ControlRequest {
   case status
   /// Shows the user and the password of the account at a broker.
   case credentials
+
+  /// Asks the other devices whether they are connected.
+  case who
+  /// Shows the devices that are connected.
+  case peers
+  /// Starts to read the reports for a site.
+  case readReports(ReaderID)
+  /// Shows the next reports of a reading.
+  case reports(UInt64)
 
   /// Reads a line without its line feed.
   init(parsing line: [UInt8]) throws(Refusal) {
@@ -100,12 +110,30 @@ enum ControlRequest {
           }
           return device
         })
-    case "account leave", "fleet status", "fleet credentials":
+    case "fleet reports":
+      try check(operands: 0, "site", "reading")
+      if let word = attributes["reading"] {
+        let number = parser.text(word, in: span)
+        guard let value = UInt64("\(number)") else {
+          throw refuse(.notAllowed(name: "reading", value: number, allowed: "a number"))
+        }
+        self = .reports(value)
+      } else {
+        guard let word = attributes["site"] else { throw refuse(.missingAttribute("site")) }
+        let site = parser.text(word, in: span)
+        guard let value = ReaderID(hexadecimal: "\(site)") else {
+          throw refuse(.notAllowed(name: "site", value: site, allowed: "32 hexadecimal digits"))
+        }
+        self = .readReports(value)
+      }
+    case "account leave", "fleet status", "fleet who", "fleet peers", "fleet credentials":
       try check(operands: 0)
       self =
         switch verb {
         case "account leave": .leave
         case "fleet status": .status
+        case "fleet who": .who
+        case "fleet peers": .peers
         default: .credentials
         }
     default: throw .unknownVerb(Text(verb))

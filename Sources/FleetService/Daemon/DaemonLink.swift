@@ -282,11 +282,11 @@ final class DaemonLink {
     Patience(until: Clock.monotonicMicroseconds + patience, endsOnTime: true)
   }
 
-  private func ask(_ words: String...) throws(DaemonFault) -> DaemonConnection.Answer {
+  func ask(_ words: String...) throws(DaemonFault) -> DaemonConnection.Answer {
     try ask(RequestLine(words: words))
   }
 
-  private func ask(_ request: RequestLine) throws(DaemonFault) -> DaemonConnection.Answer {
+  func ask(_ request: RequestLine) throws(DaemonFault) -> DaemonConnection.Answer {
     let answer: DaemonConnection.Answer
     do {
       answer = try connection.ask(request, Self.limit)

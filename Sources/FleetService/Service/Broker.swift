@@ -84,6 +84,12 @@ final class Broker {
     return access
   }
 
+  /// Makes another connection to the broker in use, or else to the first one; nil if none is configured.
+  func another(as account: AccountKeys?) throws(SystemError) -> BrokerConnection? {
+    guard let pattern = pattern ?? configuration.brokers.first else { return nil }
+    return try BrokerConnection(to: access(to: pattern, as: account))
+  }
+
   /// Ends the connection.
   func disconnect() {
     // The source first: its descriptor belongs to the connection.

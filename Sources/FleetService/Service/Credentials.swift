@@ -1,4 +1,6 @@
 package import ConfigurationFiles
+import FleetSeal
+import IdentityClient
 import IdentityCore
 import LinuxSystem
 
@@ -6,10 +8,13 @@ import LinuxSystem
 package struct Credentials: Sendable {
   /// The maximum length of a password in bytes.
   private static let longestPassword = 1_024
+  /// The maximum length of a file with an invitation in bytes.
+  private static let longestInvitation = 8_192
 
   private let folder: String?
   /// The password of the user at the broker; nil if there is none.
   let password: String?
+  private var hasTakenInvitation = false
 
   /// Reads the credentials in a folder; nil for none.
   ///
@@ -36,6 +41,27 @@ package struct Credentials: Sendable {
       throw ConfigurationFailure(place: path, reason: "the password is not text in UTF-8")
     }
     return text.description
+  }
+
+  /// Returns the invitation without a passphrase, and its hash in Base64; nil if there is none, and at the next call.
+  mutating func takeInvitation() -> (secret: Secret, hash: Text)? {
+    defer { hasTakenInvitation = true }
+    guard !hasTakenInvitation, let path = path(of: "identity-fleet.invitation"),
+      case .bytes(var text)? = try? ConfigurationAccess.read(path: path, limit: Self.longestInvitation)
+    else { return nil }
+    defer { text.wipe() }
+    var lines = text.split(separator: UInt8(ascii: "\n")).map(Array.init)
+    defer { for place in lines.indices { lines[place].wipe() } }
+    // Any other content is an invitation that nobody can join with, and the join says so.
+    var bytes: [UInt8] = []
+    if text.starts(with: Invitation.fileHead.utf8), lines.count == 2, let last = lines.last {
+      bytes = Base64Text.decode(last.span) ?? []
+    }
+    defer { bytes.wipe() }
+    var hash: [UInt8] = []
+    let digest = sha256(bytes)
+    Base64Text.append(digest.span, to: &hash)
+    return (Secret(bytes.span), Text(trusted: hash))
   }
 
   /// Returns the path of a credential; nil if there is none.

@@ -20,10 +20,10 @@ package final class Service {
   /// A day, in microseconds.
   private static let day: UInt64 = 86_400_000_000
 
-  private let loop: EventLoop
+  let loop: EventLoop
   private let daemon: DaemonSocket
   let run: Run
-  private let credentials: Credentials
+  var credentials: Credentials
   let log: ServiceLog
   /// Called once identityd has answered for the first time; nil afterwards.
   private var isReady: (() -> Void)?
@@ -50,6 +50,8 @@ package final class Service {
   var inputs: [Input] = []
   private var storing = Storing()
   var meetings = Meetings()
+  var offering = Offering()
+  var readings = SiteReadings()
   /// Whether the state is to be read again at the end of the turn.
   var isStartDue = false
   /// The least generation of this device, if the broker has shown that it was in the account before.
@@ -186,9 +188,9 @@ package final class Service {
       meetings.end(isConfirmed ? .confirmed : .unconfirmed)
       isStartDue = true
     case .notJoined(let failure): notJoined(failure)
-    case .box, .notOffered, .invalidate:
-      // They follow from inputs that this service does not give.
-      log.warn("the rules asked for something unexpected: \("\(action)".prefix { $0 != "(" })")
+    case .box(let draft, let topic, let boxKey): try box(draft, on: topic, to: boxKey)
+    case .notOffered(let topic): warnOnce("there are too many readers for \(topic.text)")
+    case .invalidate(let token): try invalidate(token)
     }
   }
 
@@ -241,7 +243,13 @@ package final class Service {
       // Keys without an account are from a change that was not completed. Those of another account are of no use, since
       // an admin has entered this one without a fleet.
       if keyed != opening.account, keyed != nil || root != nil || seed != nil { try link.deleteKeys() }
-      guard opening.account == nil, let meeting = meetings.joining else { return try take(.started(.noAccount)) }
+      guard opening.account == nil, let meeting = meetings.joining else {
+        if opening.account == nil, try joinUnattended() {
+          isStartDue = true
+          return
+        }
+        return try take(.started(.noAccount))
+      }
       let now = Timestamp(milliseconds: Clock.realtimeMilliseconds)
       return try take(.started(.newcomer(meeting.rendezvous, at: now)))
     }
@@ -261,6 +269,7 @@ package final class Service {
     try tellDate()
     if let renewed = account.renewed { try take(.renewed(renewed)) }
     for tag in account.forgotten { try take(.forgotten(tag)) }
+    try offer(isStart: true)
   }
 
   /// Tells the rules the time, now and once a day.
@@ -331,6 +340,8 @@ package final class Service {
         else { continue }
         account?.describe(description)
         try take(.described(description))
+        offering.isDue = true
+      case ("token"?, _), ("version"?, _): offering.isDue = true
       case ("lag"?, _): isStartDue = true
       default: break
       }
@@ -341,6 +352,10 @@ package final class Service {
       report.noteStart()
       startPause = Self.pause
       try store()
+    }
+    if offering.isDue {
+      hasAsked = true
+      try offer()
     }
     if try store() { hasAsked = true }
     return hasAsked || !events.isEmpty

@@ -22,6 +22,10 @@ extension Service {
       case .connected: try take(.connected)
       case .subscribed(let text): if let filter = broker.takeFilter(text) { try take(.subscribed(filter)) }
       case .received(let delivery): try hear(delivery)
+      case .denied(let text) where MessageTopic(parsing: text).map(offering.has) == true:
+        // The account needs nothing of this. What is published cannot be read back, so it is published again and again.
+        _ = broker.takeFilter(text)
+        warnOnce("the broker denies the subscription to \(text)")
       case .denied(let text): try lose(broker, .disconnected, "the broker denies the subscription to \(text)")
       case .refused(let reason): try lose(broker, .refused, reason)
       case .ended(let reason): try lose(broker, .disconnected, reason)
@@ -40,7 +44,7 @@ extension Service {
   private func hear(_ delivery: Delivery) throws(DaemonFault) {
     guard let topic = MessageTopic(parsing: delivery.topic) else { return report.noteForeign() }
     let meetingKey = meetings.key(for: topic)
-    guard meetingKey != nil || account?.has(topic) == true else { return report.noteForeign() }
+    guard meetingKey != nil || account?.has(topic) == true || offering.has(topic) else { return report.noteForeign() }
     let shown: Shown
     if delivery.payload.isEmpty {
       shown = .nothing
@@ -64,6 +68,7 @@ extension Service {
   ) throws(Rejection) -> SignedMessage? {
     if let meetingKey { return try meetings.open(bytes, with: meetingKey, on: topic) }
     guard let account else { return nil }
+    if offering.has(topic) { return try offering.opened(bytes, on: topic, by: account.keys) }
     let message = try account.seal.open(bytes, on: topic)
     if case .device(_, account.present.tag) = topic, isFromBefore(message) { return nil }
     return message

@@ -110,6 +110,16 @@ extension Service {
 
   // MARK: Requests
 
+  /// Carries out a request that changes nothing in identityd.
+  private func answerMore(_ request: ControlRequest) throws(DaemonFault) -> Result<Reply, Refusal> {
+    switch request {
+    case .who: return .success(try askWho())
+    case .readReports(let site): return Result { () throws(Refusal) in try readReports(for: site) }
+    case .reports(let number): return Result { () throws(Refusal) in try reports(of: number) }
+    default: return .success(peers)
+    }
+  }
+
   /// Carries out a request of an admin. Returns the answer, and the secret in it.
   func answer(to request: ControlRequest) throws(Refusal) -> (Reply, Secret?) {
     var outcome = Result<(Reply, Secret?), Refusal>.failure(.unavailable("identityd does not answer; try again later"))
@@ -133,6 +143,9 @@ extension Service {
           isStartDue = true
         case .invite(let meeting): reply.attribute("expires", .time(try invite(meeting)))
         case .rotate(let removed): try rotate(without: removed)
+        case .other:
+          outcome = try answerMore(request).map { ($0, nil) }
+          return
         }
         outcome = .success((reply, secret))
       } catch {

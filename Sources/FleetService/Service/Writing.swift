@@ -36,6 +36,18 @@ struct Writing {
     return .wrote(draft.tag, message)
   }
 
+  /// Gives a draft its counter, signs it and seals it to a reader outside of the account.
+  ///
+  /// - Returns: the message; nil if it cannot be sealed.
+  func boxed(_ draft: Draft, on topic: MessageTopic, to boxKey: PublicKey) throws(DaemonFault) -> SignedMessage? {
+    func boxed(_ counter: UInt64) -> SignedMessage? {
+      account.keys.box(draft.kind, body(draft, counter), to: boxKey, on: topic)
+    }
+    // A message that cannot be sealed is tried again and again, and must not use up counters.
+    guard boxed(0) != nil else { return nil }
+    return boxed(try link.counter(above: 0))
+  }
+
   /// Signs and seals a message that is not stored; nil if that is not possible.
   func sealed(_ draft: Draft, fields: Fields? = nil, on topic: MessageTopic) -> SignedMessage? {
     guard case .exactly(let counter) = draft.counter else { return nil }
@@ -45,10 +57,14 @@ struct Writing {
   private func sealed(
     _ draft: Draft, _ counter: UInt64, fields: Fields? = nil, on topic: MessageTopic
   ) -> SignedMessage? {
-    let body = Body(
+    account.seal.seal(
+      draft.kind, body(draft, counter, fields: fields), epoch: draft.epoch, on: topic, by: account.keys)
+  }
+
+  private func body(_ draft: Draft, _ counter: UInt64, fields: Fields? = nil) -> Body {
+    Body(
       subject: draft.subject, generation: draft.generation, counter: counter, run: run,
       time: Timestamp(milliseconds: Clock.realtimeMilliseconds), author: account.present.device,
       fields: fields ?? draft.fields)
-    return account.seal.seal(draft.kind, body, epoch: draft.epoch, on: topic, by: account.keys)
   }
 }

@@ -1,0 +1,166 @@
+import FleetCore
+import FleetSeal
+import FleetWire
+import IdentityCore
+import IdentityWire
+import LinuxSystem
+import Systemd
+
+/// What this device tells readers outside of the account: its push tokens to senders, and its report to a site.
+struct Offering {
+  /// The pause between two looks, in microseconds: ten minutes. The state of identityd has no events.
+  private static let pause: UInt64 = 600_000_000
+  /// The most bytes of the fields that repeat, so that the other fields of a message have room, too.
+  private static let mostBytes = 31_744
+  /// The most bytes of one of these fields.
+  private static let longestField = 5_120
+
+  /// The offers of this process, also those to readers that are configured no more.
+  private(set) var offers: [MessageTopic: Offer] = [:]
+  /// The last messages, which nobody but the readers can open.
+  private var messages: [MessageTopic: SignedMessage] = [:]
+  /// Whether the offers have to be made anew, because something has changed.
+  var isDue = false
+  private var timer: EventSource?
+  private var logged: Set<String> = []
+
+  /// Returns whether a topic belongs to one of the offers.
+  func has(_ topic: MessageTopic) -> Bool {
+    if case .feedback(let sender, let tag) = topic { return offers[.tokens(sender, tag)] != nil }
+    return offers[topic] != nil
+  }
+
+  /// Keeps the offers to the present readers. Returns those that have ended since.
+  mutating func keep(_ present: [Offer]) -> [Offer] {
+    let topics = Set(present.map(\.topic))
+    let ended = offers.values.filter { !topics.contains($0.topic) }.sorted { $0.topic.text < $1.topic.text }
+    // Those of other identifiers and earlier configurations stay for the next start, which may come too early for their
+    // end.
+    offers = Dictionary((ended.suffix(FleetConfiguration.mostSenders) + present).map { ($0.topic, $0) }) { $1 }
+    messages = messages.filter { offers[$0.key] != nil }
+    return ended
+  }
+
+  /// Keeps a message, or that there is none.
+  mutating func keep(_ message: SignedMessage?, on topic: MessageTopic) { messages[topic] = message }
+
+  /// Opens what the broker shows on a topic of an offer.
+  func opened(_ bytes: [UInt8], on topic: MessageTopic, by keys: DeviceKeys) throws(Rejection) -> SignedMessage {
+    if case .feedback = topic { return try keys.openBox(bytes, on: topic) }
+    guard let message = messages[topic], message.bytes == bytes else { throw .seal }
+    return message
+  }
+
+  /// Returns the values that fit into a message, in order, and whether they are all.
+  static func fitting<Value>(_ values: [Value], _ field: (Value) -> [UInt8]) -> (values: [Value], areAll: Bool) {
+    var left = mostBytes
+    let fitting = values.filter { value in
+      let count = field(value).count
+      guard count <= longestField, count + 3 <= left else { return false }
+      left -= count + 3
+      return true
+    }
+    return (fitting, fitting.count == values.count)
+  }
+
+  /// Returns whether a text is to be logged: once.
+  mutating func isNew(_ text: String) -> Bool { logged.insert(text).inserted }
+
+  /// Looks again after a pause.
+  mutating func arm(_ loop: EventLoop, _ look: @escaping () -> Void) {
+    if timer == nil { timer = try? loop.timer(after: Self.pause, accuracy: 1_000_000, look) }
+    timer?.arm(after: Self.pause)
+  }
+}
+
+extension Service {
+  /// Offers the present content to all readers.
+  ///
+  /// - Parameter isStart: whether the rules have started, so that they know of no earlier offer.
+  func offer(isStart: Bool = false) throws(DaemonFault) {
+    offering.isDue = false
+    guard let account else { return }
+    if configuration.siteKey != nil || !configuration.senders.isEmpty {
+      offering.arm(loop) { [unowned self] in turn { () throws(DaemonFault) in offering.isDue = true } }
+    }
+    let offers: [Offer]
+    do throws(DaemonFault) {
+      offers = try tokenOffers(account) + reportOffers(account)
+    } catch {
+      // The account needs nothing of this, so it goes on.
+      guard case .refused(_, let text) = error else { throw error }
+      return warnOnce("readers outside of the account are told nothing new: \(text)")
+    }
+    let ended = offering.keep(offers)
+    if isStart {
+      for offer in ended {
+        try take(.offer(offer))
+        try take(.withdraw(offer.topic))
+      }
+    }
+    for offer in offers { try take(.offer(offer)) }
+  }
+
+  private func tokenOffers(_ account: Account) throws(DaemonFault) -> [Offer] {
+    guard let link, !configuration.senders.isEmpty else { return [] }
+    // Before the tokens are read, so that no change is missed.
+    try link.subscribe(to: "token")
+    let (tokens, areAll) = Offering.fitting(try link.tokens(of: account.present.device), \.field)
+    if !areAll { warnOnce("the push tokens are too long for one message; senders get the first \(tokens.count)") }
+    var content = Fields()
+    content.set(.token, tokens)
+    return configuration.senders.map { sender in
+      Offer(
+        topic: .tokens(ReaderID(of: sender.boxKey), account.present.tag), boxKey: sender.boxKey,
+        signingKey: sender.signingKey, content: content)
+    }
+  }
+
+  private func reportOffers(_ account: Account) throws(DaemonFault) -> [Offer] {
+    guard let link, let siteKey = configuration.siteKey else { return [] }
+    try link.subscribe(to: "version")
+    let (apps, areAll) = Offering.fitting(try link.apps(), \.field)
+    if !areAll { warnOnce("the versions are too long for one report; it has the first \(apps.count)") }
+    let state = try link.state()
+    var content = Fields()
+    content[.name] = account.present.description.name.bytes
+    content[.system] = account.present.description.system?.bytes
+    content[.daemon] = state.version.bytes
+    content[.status] = state.word.bytes
+    content.set(apps)
+    return [
+      // A site sends nothing, so its other key does not matter.
+      Offer(
+        topic: .report(ReaderID(of: siteKey), account.present.tag), boxKey: siteKey, signingKey: siteKey,
+        content: content)
+    ]
+  }
+
+  /// Seals a draft to its reader. There is always a report.
+  func box(_ draft: Draft, on topic: MessageTopic, to boxKey: PublicKey) throws(DaemonFault) {
+    var message: SignedMessage?
+    do throws(DaemonFault) {
+      message = try writing?.boxed(draft, on: topic, to: boxKey)
+      if message == nil { warnOnce("a message on \(topic.text) cannot be sealed; its key may be none") }
+    } catch {
+      guard case .refused(_, let text) = error else { throw error }
+      report.noteStoreReason(text)
+    }
+    offering.keep(message, on: topic)
+    inputs.append(.boxed(topic, message))
+  }
+
+  /// Marks a token as invalid, as its sender has found. If it is no longer the app's, nothing changes.
+  func invalidate(_ token: CarriedToken) throws(DaemonFault) {
+    do throws(DaemonFault) {
+      try link?.invalidate(token)
+      log.note("a sender has found the push token of \(token.place.app) for \(token.place.provider) invalid")
+    } catch {
+      guard case .refused(let code, let text) = error else { throw error }
+      // The app was uninstalled meanwhile.
+      if code != .notFound { log.warn("a token that its sender found invalid stays: \(text)") }
+    }
+  }
+
+  func warnOnce(_ text: String) { if offering.isNew(text) { log.warn(text) } }
+}

@@ -1,0 +1,144 @@
+import FleetCore
+import FleetSeal
+import FleetWire
+import Foundation
+import IdentityCore
+import TestSupport
+import Testing
+
+/// Readers outside of the account, at a real daemon, a real service and a real broker.
+@Suite(.enabled(if: isRoot, "the services act as admins of the daemons")) struct ReaderTests {
+  /// A sender of push messages, which reads and writes with the clients of Mosquitto.
+  private final class SenderUnderTest {
+    let keys: DeviceKeys
+    let broker: BrokerUnderTest
+    private let folder: TemporaryFolder
+    private(set) var ledger = TokenLedger(most: 10)
+
+    init(at broker: BrokerUnderTest) throws {
+      keys = try #require(SecretKey.random().flatMap { DeviceKeys(seed: $0) })
+      self.broker = broker
+      folder = try TemporaryFolder()
+    }
+
+    var id: ReaderID { ReaderID(of: keys.boxKey) }
+    var setting: String { "Sender=push \(Data(keys.boxKey.bytes + keys.signingKey.bytes).base64EncodedString())" }
+
+    /// Reads all messages for this sender. Returns the tags of the devices that have to be told again.
+    @discardableResult func read() throws -> [DeviceTag] {
+      try messages("identityd/v1/sender/\(id)/+/+").compactMap { topic, bytes in
+        guard let tag = topic.tag else { return nil }
+        return try ledger.take(try keys.openBox(bytes, on: topic), at: tag) ? tag : nil
+      }
+    }
+
+    /// Returns the retained messages of a filter.
+    func messages(_ filter: String) throws -> [(MessageTopic, [UInt8])] {
+      try broker.retained(filter).map { line in
+        let words = line.split(separator: " ").map(String.init)
+        let digits = Array(words[1])
+        let bytes = stride(from: 0, to: digits.count, by: 2).compactMap {
+          UInt8(String(digits[$0...$0 + 1]), radix: 16)
+        }
+        return (try #require(MessageTopic(parsing: words[0])), bytes)
+      }
+    }
+
+    /// Tells a device which of its tokens are invalid.
+    func tell(_ tag: DeviceTag, as author: DeviceKeys? = nil) throws {
+      let (draft, boxKey) = try #require(ledger.feedback(at: tag, signingKey: (author ?? keys).signingKey))
+      guard case .exactly(let counter) = draft.counter else { throw Failure("a feedback has a counter") }
+      let topic = MessageTopic.feedback(id, tag)
+      let body = Body(
+        subject: draft.subject, generation: draft.generation, counter: counter, run: Run(high: 1, low: 1),
+        time: Timestamp(milliseconds: 1), author: UUID(high: 1, low: 1), fields: draft.fields)
+      let message = try #require((author ?? keys).box(.feedback, body, to: boxKey, on: topic))
+      try Data(message.bytes).write(to: URL(filePath: folder["message"]))
+      let published = try run([
+        "mosquitto_pub", "-p", "\(broker.port)", "-q", "1", "-r", "-t", topic.text, "-f", folder["message"],
+      ])
+      guard published.status == 0 else { throw Failure(published.errors) }
+    }
+
+    /// Notes that a token is invalid.
+    func invalidate(_ token: CarriedToken, at tag: DeviceTag) -> Bool { ledger.invalidate(token, at: tag) }
+
+    /// The values of the tokens of all devices, sorted.
+    func values() throws -> [String] {
+      try read()
+      return try messages("identityd/v1/sender/\(id)/+/+").flatMap { topic, _ in
+        topic.tag.map { ledger.tokens(at: $0).map { "\($0.value)" } } ?? []
+      }.sorted()
+    }
+  }
+
+  private func settings(_ broker: BrokerUnderTest, _ more: String...) -> String {
+    (["Broker=mqtt://127.0.0.1:\(broker.port)", "Spread=0"] + more).joined(separator: "\n")
+  }
+
+  private func member(_ broker: BrokerUnderTest, _ more: String...) throws -> FleetUnderTest {
+    let device = try FleetUnderTest(settings(broker) + "\n" + more.joined(separator: "\n"))
+    #expect(try device.daemon.ask("devices name desk") == "OK")
+    #expect(try device.ask("account create alice") == ["OK"])
+    return device
+  }
+
+  @Test func `a sender gets the tokens whenever one changes, and ends one that is invalid`() throws {
+    let broker = try BrokerUnderTest()
+    let sender = try SenderUnderTest(at: broker)
+    let device = try member(broker, sender.setting)
+    try device.wait("the empty list is there") { try sender.messages("identityd/v1/sender/+/+/+").count == 1 }
+    #expect(try sender.values() == [])
+    #expect(try device.daemon.ask("token put fcm first topic=news").hasPrefix("OK created "))
+    #expect(try device.daemon.ask("token put apns other").hasPrefix("OK created "))
+    try device.wait("the sender has both") { try sender.values() == ["first", "other"] }
+    let tag = try #require(try sender.messages("identityd/v1/sender/+/+/+").first?.0.tag)
+    let token = try #require(sender.ledger.tokens(at: tag).first { $0.value == "first" })
+    #expect(token.topic == "news" && token.place.provider == "fcm")
+    // Nothing readable is at the broker.
+    #expect(try !broker.retained("identityd/#").contains { $0.contains("6669727374") }, "first in hexadecimal digits")
+    // The feedback of somebody else changes nothing.
+    let stranger = try #require(SecretKey.random().flatMap { DeviceKeys(seed: $0) })
+    #expect(sender.invalidate(token, at: tag))
+    try sender.tell(tag, as: stranger)
+    try device.wait("the feedback is dropped") {
+      try device.ask("fleet status").contains { $0.hasPrefix("* dropped=") }
+    }
+    #expect(try device.daemon.ask("token get fcm").contains("state=valid"))
+    try sender.tell(tag)
+    try device.wait("the token is invalid") { try device.daemon.ask("token get fcm").contains("state=invalid") }
+    try device.wait("the sender has the rest") { try sender.values() == ["other"] }
+    try device.wait("the feedback is gone") { try sender.messages("identityd/v1/feedback/+/+/+").isEmpty }
+    // A token that has changed meanwhile is another one.
+    let kept = try #require(sender.ledger.tokens(at: tag).first)
+    #expect(sender.invalidate(kept, at: tag))
+    device.end(with: SIGKILL)
+    try sender.tell(tag)
+    #expect(try device.daemon.ask("token put apns newer").hasPrefix("OK replaced "))
+    try device.start()
+    try device.wait("the sender has the newer one") { try sender.values() == ["newer"] }
+    try device.wait("the feedback is gone") { try sender.messages("identityd/v1/feedback/+/+/+").isEmpty }
+    #expect(try device.daemon.ask("token get apns").contains("state=valid"))
+    // Without the setting, the tokens leave the broker.
+    try device.reload(settings(broker))
+    try device.wait("the topic is empty") { try sender.messages("identityd/v1/sender/+/+/+").isEmpty }
+  }
+
+  @Test func `the tokens of a device come along to another identifier`() throws {
+    let broker = try BrokerUnderTest()
+    let sender = try SenderUnderTest(at: broker)
+    let device = try member(broker, sender.setting)
+    #expect(try device.daemon.ask("token put fcm shared").hasPrefix("OK created "))
+    try device.wait("the sender has it") { try sender.values() == ["shared"] }
+    let former = try device.daemon.uuid("get device")
+    let renewed = try device.daemon.uuid("renew device")
+    #expect(former != renewed)
+    // The token comes along to the other identifier, and the former topic is emptied.
+    try device.wait("the sender has it under the other identifier") {
+      try sender.read()
+      let messages = try sender.messages("identityd/v1/sender/+/+/+")
+      return try messages.count == 1
+        && sender.keys.openBox(messages[0].1, on: messages[0].0).body.subject.description == renewed
+    }
+  }
+}
