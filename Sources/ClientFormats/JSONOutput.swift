@@ -1,6 +1,6 @@
 package import IdentityClient
 package import IdentityCore
-import IdentityWire
+package import IdentityWire
 
 /// Formats answers, events and errors as JSON (RFC 8259), one document with a line feed each.
 ///
@@ -14,11 +14,15 @@ package struct JSONOutput {
   package init(_ format: UUIDFormat) { self.format = format }
 
   /// Returns the document of an answer to the words of a request.
-  package func document(_ answer: DaemonConnection.Answer, to request: [String]) -> String {
+  ///
+  /// - Parameter declared: the declaration of the answer, if the request is none of the verbs.
+  package func document(
+    _ answer: DaemonConnection.Answer, to request: [String], _ declared: Verb.Answer? = nil
+  ) -> String {
     switch answer.final {
     case .error(let code, let text): Self.error(code: "\(code)", message: "\(text)")
     case .ok(let content), .row(let content), .event(_, let content):
-      value(content, answer.rows, VerbTable.verb(of: request)?.answer.answer(to: request)) + "\n"
+      value(content, answer.rows, (declared ?? VerbTable.verb(of: request)?.answer)?.answer(to: request)) + "\n"
     }
   }
 
@@ -51,11 +55,18 @@ package struct JSONOutput {
     case .object(let line): object(final, line)
     case .list(let line): list(rows, line)
     case .report(let line, let name, let row): object(final, line) { $0.add(name, list(rows, row)) }
+    case .properties(let line): object(joined(rows), line)
     case .status: status(rows)
     case .metrics: metrics(rows)
     // A verb of a later daemon.
     case .either, nil: rows.isEmpty ? object(final, Verb.Line()) : list(rows, Verb.Line())
     }
+  }
+
+  private func joined(_ rows: [ReplyLine.Content]) -> ReplyLine.Content {
+    var content = ReplyLine.Content()
+    content.attributes = rows.flatMap(\.attributes)
+    return content
   }
 
   private func list(_ rows: [ReplyLine.Content], _ line: Verb.Line) -> String {

@@ -25,9 +25,13 @@ package struct TextOutput {
   }
 
   /// Returns the text of an answer to the words of a request. The text of an error is empty.
-  package func text(_ answer: DaemonConnection.Answer, to words: [String]) -> String {
+  ///
+  /// - Parameter declared: the declaration of the answer, if the request is none of the verbs.
+  package func text(
+    _ answer: DaemonConnection.Answer, to words: [String], _ declared: Verb.Answer? = nil
+  ) -> String {
     guard case .ok(let final) = answer.final else { return "" }
-    let declared = VerbTable.verb(of: words)?.answer.answer(to: words)
+    let declared = (declared ?? VerbTable.verb(of: words)?.answer)?.answer(to: words)
     switch form {
     case .bare: return answer.rows.isEmpty ? bare(final) : answer.rows.map(bare).joined()
     case .lines: return answer.rows.isEmpty ? describe(final) : answer.rows.map(line).joined()

@@ -93,6 +93,14 @@ package struct Check: Sendable {
       ClockFacts($0).finding
     },
     Check(
+      "fleet",
+      "Where the fleet's service is in use: it runs, has its keys and a broker, and speaks for this device alone.",
+      facts: [
+        .word("service"), .word("state"), .word("broker"), .word("reason"), .number("connected"), .boolean("twin"),
+        .boolean("alone"),
+      ]
+    ) { FleetFacts($0).finding },
+    Check(
       "permissions",
       "State, socket and configuration have owners and modes that keep other users out.",
       facts: [.word("state"), .number("owner"), .word("mode"), .number("files"), .word("socket-mode")]

@@ -11,6 +11,7 @@ struct UnitStates: Equatable, Sendable {
 
   static let socket = "identityd.socket"
   static let service = "identityd.service"
+  static let fleet = "identity-fleet.service"
 
   /// The number of restarts in a row that count as a loop. One or two may follow from a single fault, such as a kill.
   static let restartsOfLoop = 3
@@ -91,7 +92,10 @@ extension UnitStates {
   private mutating func ask() {
     do throws(ChildProcess.Failure) {
       let outcome = try ChildProcess.run(
-        [Self.program, "show", "--property=\(Self.properties.joined(separator: ","))", Self.socket, Self.service],
+        [
+          Self.program, "show", "--property=\(Self.properties.joined(separator: ","))", Self.socket, Self.service,
+          Self.fleet,
+        ],
         until: Examination.deadline)
       time = Clock.monotonicMicroseconds
       if outcome.status == 0 {

@@ -53,14 +53,14 @@ extension Verb {
 
     /// Declares attributes whose names begin with a prefix, such as `attr.NAME=V`. Their field is an object with the
     /// rests of the names.
-    static func prefixed(_ prefix: String, named name: String) -> Field {
+    package static func prefixed(_ prefix: String, named name: String) -> Field {
       var field = Field(name, .word).optional
       field.prefix = prefix
       return field
     }
 
     /// The field, which an answer may lack.
-    var optional: Field {
+    package var optional: Field {
       var field = self
       field.isOptional = true
       return field
@@ -102,6 +102,8 @@ extension Verb {
     case list(Line)
     /// The final line, and rows with a name of their own.
     case report(Line, rows: String, Line)
+    /// Rows with one attribute each, which together are one object.
+    case properties(Line)
     /// The rows of ``StatusRow``.
     case status
     /// The rows of ``Metric``.
@@ -111,7 +113,7 @@ extension Verb {
     case either(ifGiven: [String], Answer, otherwise: Answer)
 
     /// An `OK` without content.
-    static var nothing: Answer { .object(Line()) }
+    package static var nothing: Answer { .object(Line()) }
 
     /// Returns the answer to the words of a request, which is never ``either(ifGiven:_:otherwise:)``.
     package func answer(to request: [String]) -> Answer {

@@ -16,10 +16,12 @@ package struct ClientCommand: Sendable {
   package let consequence: String?
   /// Whether the fleet's service carries out the command, instead of identityd.
   package let isForFleet: Bool
+  /// The content of the answer, if the command shows one as a verb does; nil for any other output.
+  package let answer: Verb.Answer?
 
   private init(
     _ words: String, _ operands: [Verb.Operand] = [], _ attributes: [Verb.Attribute] = [], summary: String,
-    consequence: String? = nil, isForFleet: Bool = false
+    consequence: String? = nil, isForFleet: Bool = false, answer: Verb.Answer? = nil
   ) {
     self.words = words
     self.operands = operands
@@ -27,6 +29,7 @@ package struct ClientCommand: Sendable {
     self.summary = summary
     self.consequence = consequence
     self.isForFleet = isForFleet
+    self.answer = answer
   }
 
   /// Every command, in the order of the manual.
@@ -52,24 +55,58 @@ package struct ClientCommand: Sendable {
       "check", summary: "Without a VALUE: examine the daemon and the system, and show commands that repair faults."),
     ClientCommand(
       "account create", [.required("NAME")],
-      summary: "Make an account of the fleet, with this device as its first member.", isForFleet: true),
+      summary: "Make an account of the fleet, with this device as its first member.", isForFleet: true,
+      answer: .nothing),
     ClientCommand(
       "account invite",
       summary: "Invite a device with a code, or write an invitation into a file. A person with either can join.",
-      isForFleet: true),
+      isForFleet: true, answer: .object(.init([.word("code").optional], [.time("expires")]))),
     ClientCommand(
       "account join", [.optional("CODE")], summary: "Join an account with a code, or by the invitation in a file.",
-      isForFleet: true),
+      isForFleet: true, answer: .object(.init([], [.word("account").optional]))),
     ClientCommand(
       "account leave", summary: "Leave the account; the other devices remove this one from their lists.",
-      consequence: "This device leaves its account, and forgets its keys and all other devices.", isForFleet: true),
+      consequence: "This device leaves its account, and forgets its keys and all other devices.", isForFleet: true,
+      answer: .nothing),
     ClientCommand(
       "account rotate", [], [.init("without", "UUID[,UUID...]")],
       summary: "Replace the key of the account; the removed devices do not get it.",
       consequence: "Earlier invitations end, and the devices of without= are removed from the account.",
-      isForFleet: true),
-    ClientCommand("fleet status", summary: "Show the state of the fleet's service.", isForFleet: true),
+      isForFleet: true, answer: .nothing),
     ClientCommand(
-      "fleet credentials", summary: "Show the user and the password of the account at a broker.", isForFleet: true),
+      "fleet status", summary: "Show the state of the fleet's service, or with --key the reports of a site's devices.",
+      isForFleet: true, answer: .either(ifGiven: ["--key"], .list(report), otherwise: .properties(state))),
+    ClientCommand(
+      "fleet peers",
+      summary: "Ask the other devices of the account whether they are connected, and show those that are.",
+      isForFleet: true, answer: .list(.init([.uuid("uuid")], [.word("name")]))),
+    ClientCommand(
+      "fleet keygen", [.required("site|sender"), .optional("NAME")],
+      summary: "Make the keys of a site or of a sender, and show the setting for its devices.", isForFleet: true,
+      answer: .object(.init([.word("setting")]))),
+    ClientCommand(
+      "fleet credentials", summary: "Show the user and the password of the account at a broker.", isForFleet: true,
+      answer: .object(.init([], [.word("user"), .word("password")]))),
   ]
+
+  /// The state of the fleet's service in an answer.
+  private static let state = Verb.Line(
+    [],
+    [.word("state")]
+      + ["broker", "reason", "join"].map { .word($0).optional } + ["twin", "alone"].map { .boolean($0).optional }
+      + ["connected", "rotations", "held", "dropped", "foreign", "beyond-bound"].map { .number($0).optional })
+
+  /// A report in an answer.
+  private static let report = Verb.Line(
+    [.uuid("uuid")],
+    [
+      .word("name"), .time("reported"), .word("status").optional, .word("identityd").optional,
+      .word("system").optional, .prefixed("app.", named: "apps"),
+    ])
+
+  /// Returns the declared answer to the words of a command line; nil if there is none.
+  static func answer(to words: [String]) -> Verb.Answer? {
+    let name = words.prefix(2).joined(separator: " ").lowercased()
+    return all.first { $0.words == name }?.answer
+  }
 }

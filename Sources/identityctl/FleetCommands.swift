@@ -1,5 +1,6 @@
 import ClientFormats
 import ClientSecrets
+import FleetSeal
 import IdentityClient
 import IdentityCore
 import IdentityWire
@@ -11,8 +12,6 @@ extension Program {
   private static let fleetSocket = "/run/identity-fleet/identity-fleet.sock"
   /// The user that the service runs as.
   private static let fleetUser = "identity-fleet"
-  /// The first line of a file with an invitation.
-  private static let invitationHead = "identity-fleet-invitation 1\n"
 
   /// Sends a command to the service, and shows the answer.
   ///
@@ -21,6 +20,12 @@ extension Program {
     let name = line.words.prefix(2).joined(separator: " ").lowercased()
     guard ClientCommand.all.contains(where: { $0.words == name && $0.isForFleet }) else { return nil }
     let format = try UUIDFormat(named: line.options["format"] ?? "hyphen")
+    if name == "fleet keygen" { return try makeKeys(line, format) }
+    if name == "fleet peers" { return try showPeers(line, format) }
+    if name == "fleet status" {
+      if let path = line.options["key"] { return try showReports(with: path, line, format) }
+      guard line.options["stale"] == nil else { throw CommandLine.UsageError("option '--stale' requires '--key'") }
+    }
     if name == "account invite" {
       return line.options["file"] == nil ? try inviteWithCode(line, format) : try invite(line, format)
     }
@@ -88,7 +93,7 @@ extension Program {
       defer { text.wipe() }
       // A growing array would leave copies in memory.
       text.reserveCapacity(3 * secret.count + 1_024)
-      text += Array(invitationHead.utf8)
+      text += Array(Invitation.fileHead.utf8)
       append(secret, &text)
       text.append(UInt8(ascii: "\n"))
       try withFileFailures {
@@ -112,7 +117,7 @@ extension Program {
     var lines = text.split(separator: UInt8(ascii: "\n")).map(Array.init)
     defer { for place in lines.indices { lines[place].wipe() } }
     let isNone = Ending(status: ExitStatus.fileFailed, text: "\(path) is not an invitation of identity-fleet")
-    guard text.starts(with: invitationHead.utf8), (2...3).contains(lines.count), let last = lines.last,
+    guard text.starts(with: Invitation.fileHead.utf8), (2...3).contains(lines.count), let last = lines.last,
       var bytes = Base64Text.decode(last.span)
     else { throw isNone }
     defer { bytes.wipe() }

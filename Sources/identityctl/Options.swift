@@ -56,6 +56,17 @@ package enum Options {
         .init("qr", "Show the code as a QR code, too."),
       ]),
     Group(
+      commands: ["fleet keygen"],
+      options: [
+        .init("file", value: "PATH", "Write the private keys to this new file, which only this user can read.")
+      ]),
+    Group(
+      commands: ["fleet status"],
+      options: [
+        .init("key", value: "FILE", "Show the reports of the site's devices, with the key of the site in this file."),
+        .init("stale", value: "SECONDS", "Show only devices that have sent no report for this time."),
+      ]),
+    Group(
       commands: ["item add", "item put", "item update"],
       options: [.init("data-file", value: "PATH", "Read the secret from this file, unchanged; - is standard input.")],
       replaced: "data"),

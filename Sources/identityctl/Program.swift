@@ -127,17 +127,20 @@ enum Program {
     _ predicate: Predicate? = nil
   ) throws -> Int32 {
     let isQuiet = line.options["quiet"] != nil
+    let declared = ClientCommand.answer(to: request)
     if let form = try JSONForm(line), !isQuiet {
       let document =
         switch form {
-        case .document: JSONOutput(format).document(answer, to: request)
+        case .document: JSONOutput(format).document(answer, to: request, declared)
         case .wire: WireOutput(format).document(answer)
         }
       guard StandardStream.output.write(document) else { return ExitStatus.outputFailed }
     } else if case .error(let code, let text) = answer.final {
       return fail(code, text, line)
     } else if !isQuiet, predicate?.isSilent != true {
-      guard show(try textOutput(format, line).text(answer, to: request), line) else { return ExitStatus.outputFailed }
+      guard show(try textOutput(format, line).text(answer, to: request, declared), line) else {
+        return ExitStatus.outputFailed
+      }
     }
     if case .ok(let content) = answer.final, let predicate { return predicate.status(content) }
     return status(of: answer.final)
@@ -145,8 +148,8 @@ enum Program {
 
   private static func textOutput(_ format: UUIDFormat, _ line: CommandLine) throws -> TextOutput {
     if StandardStream.output.isTerminal { return TextOutput(format, .screen(try screen(line, .output))) }
-    // Bare output drops attributes, and the rows of `restore` mean nothing without them.
-    return TextOutput(format, line.words.first == "restore" ? .lines : .bare)
+    // Bare output drops attributes, and the rows of `restore` and of reports mean little without them.
+    return TextOutput(format, line.words.first == "restore" || line.options["key"] != nil ? .lines : .bare)
   }
 
   /// Returns the exit status for an answer.

@@ -37,7 +37,8 @@ import Testing
     ],
     "ClientFormats": ["IdentityClient", "IdentityCore", "IdentityWire", "LinuxSystem"],
     "identityctl": [
-      "ClientFormats", "ClientSecrets", "Doctor", "FleetSeal", "IdentityCore", "IdentityWire", "IdentityClient",
+      "ClientFormats", "ClientSecrets", "Doctor", "FleetSeal", "FleetWire", "IdentityCore", "IdentityWire",
+      "IdentityClient",
       "LinuxSystem", "Glibc",
     ],
   ]

@@ -2,6 +2,7 @@ import Doctor
 import Foundation
 import IdentityWire
 import Testing
+import identityctl
 
 /// The JSON Schema of `identityctl --json`, which is generated from the tables.
 @Suite struct JSONSchemaTests {
@@ -44,7 +45,7 @@ import Testing
 
   private static func schema(of answer: Verb.Answer) -> Schema {
     switch answer {
-    case .object(let line): object(line)
+    case .object(let line), .properties(let line): object(line)
     case .list(let line): list(object(line))
     case .report(let line, let name, let row): object(line, [name: list(object(row))])
     case .status: status
@@ -131,8 +132,14 @@ import Testing
       let name = verb.words.replacing(" ", with: "-")
       return (name, schema(of: verb.answer).merging(["description": verb.summary, "title": verb.words]) { $1 })
     }
-    let definitions = named(verbs).merging(others) { $1 }
-    let roots = verbs.map(\.0) + ["error", "event", "check-report"]
+    let commands: [(String, Schema)] = ClientCommand.all.compactMap { command in
+      command.answer.map { answer in
+        let described = schema(of: answer).merging(["description": command.summary, "title": command.words]) { $1 }
+        return (command.words.replacing(" ", with: "-"), described)
+      }
+    }
+    let definitions = named(verbs + commands).merging(others) { $1 }
+    let roots = verbs.map(\.0) + commands.map(\.0) + ["error", "event", "check-report"]
     let root: Schema = [
       "$schema": "https://json-schema.org/draft/2020-12/schema",
       "title": "The output of identityctl --json",
@@ -161,7 +168,7 @@ import Testing
   @Test func `the names of a line do not repeat`() {
     func check(_ answer: Verb.Answer, _ words: String) {
       switch answer {
-      case .object(let line), .list(let line):
+      case .object(let line), .list(let line), .properties(let line):
         #expect(Set(line.fields.map(\.name)).count == line.fields.count, "\(words)")
       case .report(let line, let name, let row):
         #expect(Set(line.fields.map(\.name) + [name]).count == line.fields.count + 1, "\(words)")

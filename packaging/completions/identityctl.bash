@@ -80,6 +80,8 @@ _identityctl_commands=(
   'account leave;;'
   'account rotate;;without=-'
   'fleet status;;'
+  'fleet peers;;'
+  'fleet keygen;site|sender -;'
   'fleet credentials;;'
 )
 _identityctl_options=(
@@ -101,6 +103,9 @@ _identityctl_options=(
   '--file=@file;account invite|account join'
   '--no-passphrase;account invite'
   '--qr;account invite'
+  '--file=@file;fleet keygen'
+  '--key=@file;fleet status'
+  '--stale=-;fleet status'
   '--data-file=@file;item add|item put|item update'
   '--raw;item read'
   '--token-file=@file;token put|token invalidate'

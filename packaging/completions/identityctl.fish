@@ -78,7 +78,9 @@ set -g __identityctl_commands \
     'account join;-;;Join an account with a code, or by the invitation in a file.' \
     'account leave;;;Leave the account; the other devices remove this one from their lists.' \
     'account rotate;;without=-;Replace the key of the account; the removed devices do not get it.' \
-    'fleet status;;;Show the state of the fleet\'s service.' \
+    'fleet status;;;Show the state of the fleet\'s service, or with --key the reports of a site\'s devices.' \
+    'fleet peers;;;Ask the other devices of the account whether they are connected, and show those that are.' \
+    'fleet keygen;site|sender -;;Make the keys of a site or of a sender, and show the setting for its devices.' \
     'fleet credentials;;;Show the user and the password of the account at a broker.'
 set -g __identityctl_options \
     '--socket=@file;;Connect to the daemon at this socket.' \
@@ -99,6 +101,9 @@ set -g __identityctl_options \
     '--file=@file;account invite|account join;Write the invitation to this file, or read it from there.' \
     '--no-passphrase;account invite;Write the invitation without a passphrase: a person with the file can join.' \
     '--qr;account invite;Show the code as a QR code, too.' \
+    '--file=@file;fleet keygen;Write the private keys to this new file, which only this user can read.' \
+    '--key=@file;fleet status;Show the reports of the site\'s devices, with the key of the site in this file.' \
+    '--stale=-;fleet status;Show only devices that have sent no report for this time.' \
     '--data-file=@file;item add|item put|item update;Read the secret from this file, unchanged; - is standard input.' \
     '--raw;item read;Write only the bytes of the secret, unchanged.' \
     '--token-file=@file;token put|token invalidate;Read TOKEN from this file, without its line feed; - is standard input.' \

@@ -1,0 +1,113 @@
+import IdentityWire
+import LinuxSystem
+
+/// The fleet's service, where it is in use.
+struct FleetFacts: Sendable {
+  /// The properties of `identity-fleet.service`; none if they are unknown.
+  var unit: [String: String] = [:]
+  /// The state that the service told identityd; nil if identityd was not reached, or does not tell this user.
+  var state: String?
+  /// The other words that the service told.
+  var words: [String: String] = [:]
+  /// The reason why the state is unknown.
+  var unknown: String?
+  /// Whether identityd suspects that another machine has its identifiers, which another check finds.
+  var isSuspect = false
+  /// Whether a time source keeps the clock synchronized; nil if this process may not ask the kernel.
+  var isSynchronized: Bool?
+}
+
+extension FleetFacts {
+  private static let service = UnitStates.fleet
+  private static let status = Remedy.root("identityctl", "fleet", "status")
+
+  /// Gathers the facts.
+  init(_ examination: Examination) {
+    unit = examination.units.units[Self.service] ?? [:]
+    isSynchronized = Clock.isSynchronized
+    guard let answers = examination.answers else {
+      unknown = Examination.unreached
+      return
+    }
+    state = answers[StatusRow.fleet.name]
+    if state == nil { unknown = Examination.untold("the state of the fleet's service") }
+    isSuspect = answers[StatusRow.suspect.name] != nil
+    for word in answers.all(StatusRow.fleetWord.name) {
+      let parts = word.split(separator: "=", maxSplits: 1).map(String.init)
+      if parts.count == 2 { words[parts[0]] = parts[1] }
+    }
+  }
+
+  private var isOpen: Bool { state != nil && state != "none" }
+
+  /// Whether the service runs, or should.
+  private var isInUse: Bool {
+    isOpen || ["enabled", "enabled-runtime"].contains(unit["UnitFileState"])
+      || ["active", "activating", "failed"].contains(unit["ActiveState"])
+  }
+
+  /// The judgement of the facts.
+  var finding: Finding {
+    guard isInUse || unit.isEmpty && unknown != nil else {
+      return Finding(skipped: "the fleet's service is not in use")
+    }
+    let facts = facts(
+      ("service", unit["ActiveState"]), ("state", state), ("broker", words["broker"]), ("reason", words["reason"]),
+      ("connected", words["connected"]), ("twin", words["twin"]), ("alone", words["alone"]))
+    if let unknown { return Finding(skipped: unknown, facts: facts) }
+    return Finding([stopped ?? connection, storage, twin, loneliness].compactMap { $0 }, facts: facts)
+  }
+
+  private var stopped: Finding.Fault? {
+    guard !isOpen else { return nil }
+    let end = unit["StatusText"].flatMap { $0.isEmpty ? nil : ": \($0)" } ?? ""
+    return .failure(
+      "\(Self.service) does not use identityd (\(unit["ActiveState"] ?? "unknown"))\(end); "
+        + "see 'journalctl --unit=\(Self.service)'", .root("systemctl", "reset-failed", Self.service),
+      .root("systemctl", "restart", Self.service))
+  }
+
+  private var connection: Finding.Fault? {
+    let broker = words["broker"] ?? "the broker"
+    let reason = words["reason"]
+    switch state {
+    case "no-keys":
+      return Finding.Fault.failure(
+        "the keys of the account cannot be read: \(reason ?? "the items are locked")", Self.status
+      ).being(.itemsUnavailable)
+    case "refused":
+      return .failure(
+        "\(broker) refuses the user or the password: \(reason ?? "unknown reason")",
+        .root("identityctl", "fleet", "credentials"), .root("systemctl", "reload", Self.service))
+    case "waiting", "connecting":
+      guard let reason else { return nil }
+      let clock =
+        isSynchronized == false && words["broker"]?.hasPrefix("mqtts:") == true
+        ? "; the clock is not synchronized, and a certificate is valid for a time only" : ""
+      return .failure(
+        "there is no connection with \(broker): \(reason)\(clock)",
+        .edit(asRoot: true, ["/etc/identityd/identity-fleet.conf"]), .root("systemctl", "reload", Self.service))
+    default: return nil
+    }
+  }
+
+  private var storage: Finding.Fault? {
+    guard let held = words["held"] else { return nil }
+    return Finding.Fault.failure("identityd could not store \(held) messages of the fleet", Self.status)
+      .being(.storeFails)
+  }
+
+  private var twin: Finding.Fault? {
+    guard words["twin"] == "yes", !isSuspect else { return nil }
+    return .warning(
+      "another machine speaks for this device, because one is a copy of the other. On the copy, 'identityctl renew "
+        + "device' gives it an identifier of its own", mend: [Self.status])
+  }
+
+  private var loneliness: Finding.Fault? {
+    guard words["alone"] == "yes" else { return nil }
+    return .warning(
+      "all other devices use earlier keys of the account. Some time after a replacement of the key, this device has to "
+        + "leave the account and join again", mend: [Self.status])
+  }
+}

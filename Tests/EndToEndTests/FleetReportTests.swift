@@ -1,0 +1,156 @@
+import Foundation
+import TestSupport
+import Testing
+
+// Reports for a site, presence, and the join without a person.
+extension FleetServiceTests {
+  private func keygen(_ words: String..., in folder: URL) throws -> (setting: String, path: String) {
+    let path = folder.appending(path: "key").path
+    let made = try run(
+      [DaemonUnderTest.binaries.appending(path: "identityctl").path, "fleet", "keygen"] + words + ["--file=\(path)"])
+    guard made.status == 0 else { throw Failure(made.errors) }
+    return (made.output.trimmingCharacters(in: .newlines), path)
+  }
+
+  @Test func `keygen makes keys that only their owner can read, and replaces none`() throws {
+    let folder = try TemporaryFolder()
+    let url = URL(filePath: folder.path)
+    let (setting, path) = try keygen("site", in: url)
+    #expect(setting.wholeMatch(of: /SiteKey=[A-Za-z0-9+\/]{43}=/) != nil, "\(setting)")
+    let attributes = try FileManager.default.attributesOfItem(atPath: path)
+    #expect(attributes[.posixPermissions] as? Int == 0o600)
+    let kept = try Data(contentsOf: URL(filePath: path))
+    let again = #expect(throws: Failure.self) { try self.keygen("site", in: url) }
+    #expect("\(String(describing: again))".contains("exists"))
+    #expect(try Data(contentsOf: URL(filePath: path)) == kept)
+    try FileManager.default.removeItem(atPath: path)
+    let sender = try keygen("sender", "push", in: url).setting
+    #expect(sender.wholeMatch(of: /Sender=push [A-Za-z0-9+\/]{86}==/) != nil, "\(sender)")
+    // The service takes both lines.
+    try folder.write("identity-fleet.conf", "[Fleet]\n\(setting)\n\(sender)\n")
+    let checked = try run([
+      DaemonUnderTest.binaries.appending(path: "identity-fleet").path, "--check-config",
+      "--config=\(folder["identity-fleet.conf"])",
+    ])
+    #expect(checked.status == 0 && checked.errors == "", "\(checked)")
+    for (words, text) in [
+      (["site"], "needs --file=PATH"), (["both", "--file=x"], "needs 'site'"),
+      (["site", "a", "--file=x"], "needs 'site'"),
+      (["sender", "a b", "--file=x"], "one word"),
+    ] {
+      let result = try run(
+        [DaemonUnderTest.binaries.appending(path: "identityctl").path, "fleet", "keygen"] + words)
+      #expect(result.status == 2 && result.errors.contains(text), "\(words): \(result)")
+    }
+  }
+
+  @Test func `the site's key opens a report of each device`() throws {
+    let broker = try BrokerUnderTest()
+    let folder = try TemporaryFolder()
+    let (setting, path) = try keygen("site", in: URL(filePath: folder.path))
+    let devices = try fleet(["desk", "laptop"], at: broker, setting)
+    #expect(try devices[1].daemon.ask("version report 1.4.2 build=9f3c").hasPrefix("OK installed "))
+    try agree(devices, on: ["desk", "laptop"])
+    // Devices in no account can read, too, and of another account as well.
+    let other = try fleet(["phone"], at: broker, setting)[0]
+    try other.wait("all reports are there") { try broker.retained("identityd/v1/site/+/+/+").count == 3 }
+    let shown = try other.identityctl("fleet", "status", "--key=\(path)", "--json")
+    #expect(shown.status == 0 && shown.errors == "", "\(shown)")
+    let rows = try #require(try JSONSerialization.jsonObject(with: Data(shown.output.utf8)) as? [[String: Any]])
+    #expect(rows.compactMap { $0["name"] as? String }.sorted() == ["desk", "laptop", "phone"])
+    #expect(rows.allSatisfy { $0["status"] as? String == "ok" && $0["reported"] != nil && $0["identityd"] != nil })
+    let laptop = try #require(rows.first { $0["name"] as? String == "laptop" })
+    #expect(try laptop["uuid"] as? String == devices[1].daemon.uuid("get device"))
+    // The first report came before the app's version. The next one follows ten minutes later.
+    #expect(laptop["apps"] is [String: Any] || laptop["apps"] == nil)
+    let none = try other.identityctl("fleet", "status", "--key=\(path)", "--stale=3600", "--json")
+    #expect(none.output == "[]\n", "\(none)")
+    let text = try other.identityctl("fleet", "status", "--key=\(path)", "--stale=0")
+    #expect(text.output.split(separator: "\n").count == 3 && text.output.contains("name=desk"), "\(text)")
+    // The broker shows nothing readable, and another key opens nothing.
+    #expect(try !broker.retained("identityd/v1/site/+/+/+").contains { $0.contains("6465736b") })
+    try FileManager.default.removeItem(atPath: path)
+    _ = try keygen("site", in: URL(filePath: folder.path))
+    let empty = try other.identityctl("fleet", "status", "--key=\(path)", "--json")
+    #expect(empty.status == 0 && empty.output == "[]\n" && empty.errors.contains("there are no reports"), "\(empty)")
+  }
+
+  @Test func `a restarted service reports what has changed`() throws {
+    let broker = try BrokerUnderTest()
+    let folder = try TemporaryFolder()
+    let (setting, path) = try keygen("site", in: URL(filePath: folder.path))
+    let device = try fleet(["desk"], at: broker)[0]
+    #expect(try device.daemon.ask("version report 1.4.2 build=9f3c").hasPrefix("OK installed "))
+    try device.reload("Broker=mqtt://127.0.0.1:\(broker.port)\nSpread=0\n\(setting)")
+    try device.wait("the report has the version") {
+      try device.identityctl("fleet", "status", "--key=\(path)", "--json").output.contains("1.4.2 (9f3c)")
+    }
+    // Without the setting, the report leaves the broker.
+    try device.reload("Broker=mqtt://127.0.0.1:\(broker.port)\nSpread=0")
+    try device.wait("the topic is empty") { try broker.retained("identityd/v1/site/+/+/+").isEmpty }
+  }
+
+  @Test func `a broker that refuses a reader is named, and the account goes on`() throws {
+    let broker = try BrokerUnderTest()
+    let device = try fleet(["desk"], at: broker)[0]
+    try agree([device], on: ["desk"])
+    #expect(try device.ask("fleet reports site=x")[0].hasPrefix("ERR bad-argument "))
+    #expect(try device.ask("fleet reports")[0].hasPrefix("ERR bad-argument "))
+    #expect(try device.ask("fleet reports reading=1")[0].hasPrefix("ERR not-found "))
+    let site = String(repeating: "0", count: 32)
+    #expect(try device.ask("fleet reports site=\(site)") == ["OK reading=1"])
+    #expect(try device.ask("fleet reports site=\(site)") == ["OK reading=2"])
+    #expect(try device.ask("fleet reports reading=1")[0].hasPrefix("ERR not-found "))
+    broker.kill()
+    try device.wait("the reading fails") {
+      try device.ask("fleet reports reading=2")[0].hasPrefix("ERR unavailable ")
+    }
+    #expect(try device.ask("fleet reports reading=2")[0].hasPrefix("ERR not-found "))
+    try broker.start()
+    try agree([device], on: ["desk"])
+  }
+
+  @Test func `peers are the devices that are connected`() throws {
+    let broker = try BrokerUnderTest()
+    let devices = try fleet(["desk", "laptop", "phone"], at: broker)
+    try agree(devices, on: ["desk", "laptop", "phone"])
+    try devices[0].wait("both others tell") {
+      let shown = try devices[0].identityctl("fleet", "peers", "--json")
+      return ["laptop", "phone"].allSatisfy { shown.output.contains("\"name\":\"\($0)\"") }
+    }
+    devices[2].end(with: SIGKILL)
+    try devices[0].wait("one is gone") {
+      let shown = try devices[0].identityctl("fleet", "peers")
+      return try shown.output == "\(devices[1].daemon.uuid("get device"))\n"
+    }
+    try devices[0].reload("Broker=mqtt://127.0.0.1:\(broker.port)\nSpread=0\nPresence=no")
+    try devices[0].wait("nobody is asked") { try devices[0].ask("fleet who")[0].contains("Presence=no") }
+  }
+
+  @Test func `an invitation among the credentials is used once, and does no harm afterwards`() throws {
+    let broker = try BrokerUnderTest()
+    let desk = try fleet(["desk"], at: broker)[0]
+    let path = desk.daemon.folder.appending(path: "invitation").path
+    #expect(try desk.identityctl("account", "invite", "--file=\(path)", "--no-passphrase").status == 0)
+    let laptop = try FleetUnderTest("Broker=mqtt://127.0.0.1:\(broker.port)\nSpread=0")
+    #expect(try laptop.daemon.ask("devices name laptop") == "OK")
+    laptop.end(with: SIGTERM)
+    try laptop.give("nonsense", as: "identity-fleet.invitation")
+    try laptop.start()
+    try laptop.wait("the fault is logged") { laptop.log.contains("not joined by the credential") }
+    try laptop.wait(state: "no-account")
+    laptop.end(with: SIGTERM)
+    try laptop.give(try String(contentsOf: URL(filePath: path), encoding: .utf8), as: "identity-fleet.invitation")
+    try laptop.start()
+    try agree([desk, laptop], on: ["desk", "laptop"])
+    // A device that has left does not come back by itself.
+    #expect(try laptop.identityctl("account", "leave", "--yes").status == 0)
+    try desk.wait(for: ["desk"])
+    try laptop.wait(state: "no-account")
+    laptop.end(with: SIGTERM)
+    try laptop.start()
+    try laptop.wait("the use is logged") { laptop.log.contains("was used before") }
+    try laptop.wait(state: "no-account")
+    #expect(try laptop.daemon.ask("account") == "OK \"\"")
+  }
+}
