@@ -14,14 +14,15 @@ import Testing
 
   init() throws { daemon = try DaemonUnderTest() }
 
-  /// Starts the daemon with three apps and a faulty manifest. One app shares the device identifier. Each of the other
-  /// two has a device identifier for the app or for its vendor.
+  /// Starts the daemon with four apps and a faulty manifest. Two apps share the device identifier, one of them with the
+  /// right `fleet`. Each of the other two has a device identifier for the app or for its vendor.
   private func start(_ access: String = "MonitorGroup=tty") throws {
     try FileManager.default.createDirectory(
       atPath: apps, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o755])
     let manifests = [
       "org.example.shares": "User=mail", "org.example.own": "User=daemon\nDeviceIdentifier=app",
       "org.example.vendors": "User=bin\nDeviceIdentifier=vendor", "org.example.wrong": "User=news\nColour=red",
+      "org.example.fleet": "User=games\nRights=fleet",
     ]
     for (id, text) in manifests {
       try Data("[App]\nVendor=org.example\n\(text)\n".utf8).write(to: URL(filePath: "\(apps)/\(id).app"))
@@ -119,6 +120,44 @@ import Testing
     #expect(contained.contains("* store=ok\n"), "\(contained)")
     #expect(
       try names(contained.split(separator: "\n").map(String.init)) == ["version", "protocol", "store", "master-key"])
+  }
+
+  // MARK: Events
+
+  @Test func `an app with the right fleet hears of all tokens and versions, and of nothing else of other apps`() throws
+  {
+    try start()
+    let (fleet, plain, own) = try (
+      PeerConnection(5, of: daemon), PeerConnection(8, of: daemon), PeerConnection(1, of: daemon)
+    )
+    for listener in [fleet, plain] { #expect(try listener.subscribe()[0].hasPrefix("OK ")) }
+    for request in [
+      "token put fcm do-not-tell", "version report 1.0", "item put service=s account=a data=eHg=", "get installation",
+      "token invalidate fcm do-not-tell",
+    ] {
+      #expect(try own.ask(request)[0].hasPrefix("OK"), "\(request)")
+    }
+    #expect(try daemon.ask("account set alice") == "OK")
+    func heard(_ listener: PeerConnection) throws -> [String] {
+      var events: [String] = []
+      while events.last != "account changed", let line = try listener.line() {
+        #expect(!line.contains("do-not-tell"))
+        events.append(line.split(separator: " ").dropFirst(2).prefix(2).joined(separator: " "))
+      }
+      return events
+    }
+    #expect(try heard(fleet) == ["token created", "version installed", "token invalidated", "account changed"])
+    #expect(try heard(plain) == ["account changed"])
+    // What the right also lets the app ask for. Its own data is all that it reads or changes otherwise.
+    #expect(try fleet.ask("token list app=*").count == 2)
+    #expect(try fleet.ask("version state app=*").count == 2)
+    #expect(try fleet.ask("token get fcm app=org.example.own")[0].hasPrefix("ERR denied "))
+    #expect(try plain.ask("token list app=*")[0].hasPrefix("ERR denied "))
+    // A replay tells the same.
+    let replay = try PeerConnection(5, of: daemon)
+    #expect(try replay.subscribe("token since=0")[0].hasPrefix("OK "))
+    let first = try #require(try replay.line())
+    #expect(first.contains(" token created app=org.example.own "), "\(first)")
   }
 
   // MARK: MonitorGroup=

@@ -65,6 +65,16 @@ extension FleetServiceTests {
     #expect(laptop["apps"] is [String: Any] || laptop["apps"] == nil)
     let none = try other.identityctl("fleet", "status", "--key=\(path)", "--stale=3600", "--json")
     #expect(none.output == "[]\n", "\(none)")
+    let own = path + ".new"
+    let made = try other.identityctl("fleet", "keygen", "site", "--file=\(own)", "--json")
+    #expect(
+      try JSONSchema.faults(in: [
+        ("fleet status", shown.output), ("fleet status", none.output), ("fleet keygen", made.output),
+        ("fleet status", try other.identityctl("fleet", "status", "--json").output),
+        ("fleet peers", try other.identityctl("fleet", "peers", "--json").output),
+        ("fleet credentials", try other.identityctl("fleet", "credentials", "--json").output),
+        ("account invite", try other.identityctl("account", "invite", "--json").output),
+      ]) == "")
     let text = try other.identityctl("fleet", "status", "--key=\(path)", "--stale=0")
     #expect(text.output.split(separator: "\n").count == 3 && text.output.contains("name=desk"), "\(text)")
     // The broker shows nothing readable, and another key opens nothing.
@@ -108,6 +118,53 @@ extension FleetServiceTests {
     #expect(try device.ask("fleet reports reading=2")[0].hasPrefix("ERR not-found "))
     try broker.start()
     try agree([device], on: ["desk"])
+  }
+
+  @Test func `a broker that denies the readers' topics keeps neither the account nor the tokens from working`() throws {
+    // Below the folder of the architecture, in the package mosquitto.
+    let plugin = try run(["sh", "-c", "echo /usr/lib/*/mosquitto_dynamic_security.so"]).output
+      .trimmingCharacters(in: .newlines)
+    let folder = try TemporaryFolder()
+    func rule(_ topic: String) -> String {
+      "{\"acltype\":\"subscribePattern\",\"topic\":\"identityd/v1/\(topic)/#\",\"priority\":1,\"allow\":false}"
+    }
+    try folder.write(
+      "rules",
+      """
+      {"defaultACLAccess":{"publishClientSend":true,"publishClientReceive":true,"subscribe":true,"unsubscribe":true},
+       "groups":[{"groupname":"all","roles":[{"rolename":"all"}],"clients":[]}],"anonymousGroup":"all","clients":[],
+       "roles":[{"rolename":"all","acls":[\(rule("site")),\(rule("feedback"))]}]}
+      """)
+    let broker = try BrokerUnderTest(
+      "allow_anonymous true\nplugin \(plugin)\nplugin_opt_config_file \(folder["rules"])")
+    let (site, path) = try keygen("site", in: URL(filePath: folder.path))
+    let sender = Data([9] + [UInt8](repeating: 0, count: 31) + [UInt8](repeating: 1, count: 32)).base64EncodedString()
+    let device = try fleet(["desk"], at: broker, "\(site)\nSender=push \(sender)")[0]
+    try agree([device], on: ["desk"])
+    try device.wait("the denial is logged") {
+      device.log.contains("denies the subscription to identityd/v1/feedback/")
+    }
+    let shown = try device.identityctl("fleet", "status", "--key=\(path)")
+    #expect(shown.status == 24 && shown.errors.contains("has to let the user of this device read"), "\(shown)")
+    #expect(try device.ask("fleet status").contains("* state=live"))
+  }
+
+  @Test func `check finds that the broker is away`() throws {
+    let broker = try BrokerUnderTest()
+    let device = try fleet(["desk"], at: broker)[0]
+    try agree([device], on: ["desk"])
+    try device.wait("the check is good") {
+      try device.identityctl("check", "--json").output.contains("\"name\":\"fleet\",\"result\":\"ok\"")
+    }
+    broker.kill()
+    try device.wait("the check fails") {
+      let checked = try device.identityctl("check", "--json")
+      return checked.status == 8 && checked.output.contains("there is no connection with mqtt://127.0.0.1")
+    }
+    device.end(with: SIGTERM)
+    try device.wait("the check is skipped") {
+      try device.identityctl("check", "--json").output.contains("\"name\":\"fleet\",\"result\":\"skipped\"")
+    }
   }
 
   @Test func `peers are the devices that are connected`() throws {

@@ -14,6 +14,8 @@ struct Offering {
   private static let mostBytes = 31_744
   /// The most bytes of one of these fields.
   private static let longestField = 5_120
+  /// The most texts that are logged.
+  private static let mostLogged = 64
 
   /// The offers of this process, also those to readers that are configured no more.
   private(set) var offers: [MessageTopic: Offer] = [:]
@@ -64,7 +66,7 @@ struct Offering {
   }
 
   /// Returns whether a text is to be logged: once.
-  mutating func isNew(_ text: String) -> Bool { logged.insert(text).inserted }
+  mutating func isNew(_ text: String) -> Bool { logged.count < Self.mostLogged && logged.insert(text).inserted }
 
   /// Looks again after a pause.
   mutating func arm(_ loop: EventLoop, _ look: @escaping () -> Void) {
@@ -85,6 +87,11 @@ extension Service {
     }
     let offers: [Offer]
     do throws(DaemonFault) {
+      if isStart {
+        // Before anything is read, so that no change is missed.
+        if !configuration.senders.isEmpty { try link?.subscribe(to: "token") }
+        if configuration.siteKey != nil { try link?.subscribe(to: "version") }
+      }
       offers = try tokenOffers(account) + reportOffers(account)
     } catch {
       // The account needs nothing of this, so it goes on.
@@ -103,8 +110,6 @@ extension Service {
 
   private func tokenOffers(_ account: Account) throws(DaemonFault) -> [Offer] {
     guard let link, !configuration.senders.isEmpty else { return [] }
-    // Before the tokens are read, so that no change is missed.
-    try link.subscribe(to: "token")
     let (tokens, areAll) = Offering.fitting(try link.tokens(of: account.present.device), \.field)
     if !areAll { warnOnce("the push tokens are too long for one message; senders get the first \(tokens.count)") }
     var content = Fields()
@@ -118,7 +123,6 @@ extension Service {
 
   private func reportOffers(_ account: Account) throws(DaemonFault) -> [Offer] {
     guard let link, let siteKey = configuration.siteKey else { return [] }
-    try link.subscribe(to: "version")
     let (apps, areAll) = Offering.fitting(try link.apps(), \.field)
     if !areAll { warnOnce("the versions are too long for one report; it has the first \(apps.count)") }
     let state = try link.state()
