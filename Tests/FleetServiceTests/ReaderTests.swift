@@ -124,6 +124,29 @@ import Testing
     try device.wait("the topic is empty") { try sender.messages("identityd/v1/sender/+/+/+").isEmpty }
   }
 
+  @Test func `a service with the right fleet alone tells tokens and a report`() throws {
+    let broker = try BrokerUnderTest()
+    let (sender, site) = try (SenderUnderTest(at: broker), SenderUnderTest(at: broker))
+    let key = Data(site.keys.boxKey.bytes).base64EncodedString()
+    let device = try FleetUnderTest(settings(broker, sender.setting, "SiteKey=\(key)"), as: "games")
+    #expect(try device.daemon.ask("devices name desk") == "OK")
+    #expect(try device.daemon.ask("version report 1.4.2").hasPrefix("OK installed "))
+    #expect(try device.ask("account create alice") == ["OK"])
+    #expect(try device.daemon.ask("token put fcm first").hasPrefix("OK created "))
+    try device.wait("the sender has the token") { try sender.values() == ["first"] }
+    let (topic, _) = try #require(try sender.messages("identityd/v1/sender/+/+/+").first)
+    let tag = try #require(topic.tag)
+    let token = try #require(sender.ledger.tokens(at: tag).first)
+    #expect(sender.invalidate(token, at: tag))
+    try sender.tell(tag)
+    try device.wait("the token is invalid") { try device.daemon.ask("token get fcm").contains("state=invalid") }
+    let (place, bytes) = try #require(try site.messages("identityd/v1/site/\(site.id)/+/+").first)
+    let report = try site.keys.openBox(bytes, on: place).body
+    #expect(try report.subject.description == device.daemon.uuid("get device"))
+    #expect(report.fields[.name] == Array("desk".utf8) && report.fields[.status] == Array("ok".utf8))
+    #expect(report.fields.apps?.map(\.version) == ["1.4.2"])
+  }
+
   @Test func `the tokens of a device come along to another identifier`() throws {
     let broker = try BrokerUnderTest()
     let sender = try SenderUnderTest(at: broker)

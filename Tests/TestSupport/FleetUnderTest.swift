@@ -11,16 +11,33 @@ package final class FleetUnderTest {
   package var processID: Int32 { process.processIdentifier }
 
   /// The socket of the service.
-  package var socket: String { daemon.folder.appending(path: "fleet").path }
+  package var socket: String { folder.appending(path: "fleet").path }
+  /// The folder of the socket.
+  private var folder: URL { user == nil ? daemon.folder : daemon.folder.appending(path: "run") }
+  private let user: String?
   private var configuration: URL { daemon.folder.appending(path: "identity-fleet.conf") }
   private var logFile: URL { daemon.folder.appending(path: "fleet.log") }
 
   /// Starts a daemon and its service.
   ///
   /// - Parameter place: the command that starts the service where it reaches its broker.
-  package init(_ configuration: String, at place: [String] = []) throws {
+  /// - Parameter user: the user of the service, which then has the right `fleet` and no other; by default this user.
+  package init(_ configuration: String, at place: [String] = [], as user: String? = nil) throws {
     self.place = place
-    daemon = try DaemonUnderTest().start()
+    self.user = user
+    daemon = try DaemonUnderTest()
+    if let user {
+      let apps = daemon.folder.appending(path: "apps.d")
+      let run = daemon.folder.appending(path: "run")
+      for folder in [apps, run] {
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+      }
+      try FileManager.default.setAttributes([.ownerAccountName: user], ofItemAtPath: run.path)
+      try Data("[App]\nUser=\(user)\nRights=fleet\n".utf8).write(to: apps.appending(path: "identity-fleet.app"))
+      try daemon.start(configuration: "[Apps]\nDirectories=\(apps.path)\n")
+    } else {
+      try daemon.start()
+    }
     // All daemons on a machine derive the same first identifier.
     guard try daemon.ask("renew device").hasPrefix("OK ") else { throw Failure("no other identifier") }
     try Data("[Fleet]\n\(configuration)\n".utf8).write(to: self.configuration)
@@ -52,7 +69,8 @@ package final class FleetUnderTest {
     let program = DaemonUnderTest.binaries.appending(path: "identity-fleet").path
     process.executableURL = URL(filePath: "/usr/bin/env")
     process.arguments =
-      place + wrapper + [program, "--daemon", daemon.socket, "--socket", socket, "--config", configuration.path]
+      place + wrapper + (user.map { ["setpriv", "--reuid=\($0)", "--regid=\($0)", "--clear-groups"] } ?? [])
+      + [program, "--daemon", daemon.socket, "--socket", socket, "--config", configuration.path]
     process.environment = ProcessInfo.processInfo.environment.merging(
       ["CREDENTIALS_DIRECTORY": daemon.folder.appending(path: "credentials").path]
     ) { $1 }
