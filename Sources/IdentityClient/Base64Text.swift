@@ -63,6 +63,18 @@ package enum Base64Text {
     return bytes
   }
 
+  /// Decodes the one line that follows the first line of a file. The caller must wipe the bytes.
+  ///
+  /// - Parameter head: the first line with its line feed.
+  /// - Returns: Nil if the text has another form.
+  package static func decode(_ text: borrowing Span<UInt8>, after head: String) -> [UInt8]? {
+    let head = Array(head.utf8)
+    guard text.count > head.count else { return nil }
+    for index in head.indices where text[index] != head[index] { return nil }
+    let end = text.count - (text[text.count - 1] == UInt8(ascii: "\n") ? 1 : 0)
+    return decode(text.extracting(head.count..<end))
+  }
+
   /// Returns the character for a digit from 0 to 63.
   private static func character(for digit: UInt8) -> UInt8 {
     let value = Int32(digit)

@@ -59,11 +59,7 @@ extension Program {
     try ProcessGuard.forbidDumps()
     var text = try bytes(of: path, limit: Bound.fileLength)
     defer { text.wipe() }
-    var lines = text.split(separator: UInt8(ascii: "\n")).map(Array.init)
-    defer { for place in lines.indices { lines[place].wipe() } }
-    guard text.starts(with: keyHead.utf8), lines.count == 2, let last = lines.last,
-      var bytes = Base64Text.decode(last.span),
-      bytes.count == SecretKey.length
+    guard var bytes = Base64Text.decode(text.span, after: keyHead), bytes.count == SecretKey.length
     else {
       throw Ending(status: ExitStatus.fileFailed, text: "\(path) has no keys of 'identityctl fleet keygen'")
     }

@@ -189,6 +189,7 @@ extension FleetServiceTests {
     let desk = try fleet(["desk"], at: broker)[0]
     let path = desk.daemon.folder.appending(path: "invitation").path
     #expect(try desk.identityctl("account", "invite", "--file=\(path)", "--no-passphrase").status == 0)
+    let invitation = try String(contentsOf: URL(filePath: path), encoding: .utf8)
     let laptop = try FleetUnderTest("Broker=mqtt://127.0.0.1:\(broker.port)\nSpread=0")
     #expect(try laptop.daemon.ask("devices name laptop") == "OK")
     laptop.end(with: SIGTERM)
@@ -197,17 +198,25 @@ extension FleetServiceTests {
     try laptop.wait("the fault is logged") { laptop.log.contains("not joined by the credential") }
     try laptop.wait(state: "no-account")
     laptop.end(with: SIGTERM)
-    try laptop.give(try String(contentsOf: URL(filePath: path), encoding: .utf8), as: "identity-fleet.invitation")
+    try laptop.give(invitation, as: "identity-fleet.invitation")
     try laptop.start()
     try agree([desk, laptop], on: ["desk", "laptop"])
-    // A device that has left does not come back by itself.
-    #expect(try laptop.identityctl("account", "leave", "--yes").status == 0)
-    try desk.wait(for: ["desk"])
-    try laptop.wait(state: "no-account")
-    laptop.end(with: SIGTERM)
-    try laptop.start()
-    try laptop.wait("the use is logged") { laptop.log.contains("was used before") }
-    try laptop.wait(state: "no-account")
-    #expect(try laptop.daemon.ask("account") == "OK \"\"")
+    // A device that has left does not come back by itself, also if it joined by another invitation.
+    let phone = try FleetUnderTest("Broker=mqtt://127.0.0.1:\(broker.port)\nSpread=0")
+    #expect(try phone.daemon.ask("devices name phone") == "OK")
+    try join(phone, by: desk)
+    phone.end(with: SIGTERM)
+    try phone.give(invitation, as: "identity-fleet.invitation")
+    try phone.start()
+    try agree([desk, laptop, phone], on: ["desk", "laptop", "phone"])
+    for device in [laptop, phone] {
+      #expect(try device.identityctl("account", "leave", "--yes").status == 0)
+      try device.wait(state: "no-account")
+      device.end(with: SIGTERM)
+      try device.start()
+      try device.wait("the use is logged") { device.log.contains("was used before") }
+      try device.wait(state: "no-account")
+      #expect(try device.daemon.ask("account") == "OK \"\"")
+    }
   }
 }

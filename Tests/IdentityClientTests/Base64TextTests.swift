@@ -27,6 +27,16 @@ import Testing
     #expect(decoded("") == [])
   }
 
+  @Test func `the line after a head is decoded, and nothing else`() {
+    func decoded(_ text: String) -> [UInt8]? { Base64Text.decode(Array(text.utf8).span, after: "head 1\n") }
+    #expect(decoded("head 1\nAQID\n") == [1, 2, 3])
+    #expect(decoded("head 1\nAQID") == [1, 2, 3])
+    #expect(decoded("head 1\n\n") == [])
+    for text in ["", "head 1\n", "head 2\nAQID\n", "head 1\nAQID\nAQID\n", "head 1\nAQI\n", "AQID\n", "head"] {
+      #expect(decoded(text) == nil, "\(text)")
+    }
+  }
+
   @Test(arguments: [255, 256, 32_768, 45_000, 45_001]) func `long values are encoded and decoded like in Foundation`(
     count: Int
   ) {

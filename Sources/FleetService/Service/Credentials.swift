@@ -50,13 +50,8 @@ package struct Credentials: Sendable {
       case .bytes(var text)? = try? ConfigurationAccess.read(path: path, limit: Self.longestInvitation)
     else { return nil }
     defer { text.wipe() }
-    var lines = text.split(separator: UInt8(ascii: "\n")).map(Array.init)
-    defer { for place in lines.indices { lines[place].wipe() } }
     // Any other content is an invitation that nobody can join with, and the join says so.
-    var bytes: [UInt8] = []
-    if text.starts(with: Invitation.fileHead.utf8), lines.count == 2, let last = lines.last {
-      bytes = Base64Text.decode(last.span) ?? []
-    }
+    var bytes = Base64Text.decode(text.span, after: Invitation.fileHead) ?? []
     defer { bytes.wipe() }
     var hash: [UInt8] = []
     let digest = sha256(bytes)

@@ -253,6 +253,7 @@ package final class Service {
       let now = Timestamp(milliseconds: Clock.realtimeMilliseconds)
       return try take(.started(.newcomer(meeting.rendezvous, at: now)))
     }
+    try leaveInvitation()
     // A start between the keys and the confirmation.
     if meetings.joining != nil { meetings.end(.unconfirmed) }
     // The list before the records: if an admin clears the account in between, no record is there that lacks its device.

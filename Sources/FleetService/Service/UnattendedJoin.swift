@@ -26,13 +26,24 @@ extension Service {
       log.warn("not joined by the credential identity-fleet.invitation: \(text)")
       return false
     }
+    try noteUse(of: invitation.hash)
+    return true
+  }
+
+  /// Leaves the invitation alone for good, because this device is in an account: its removal must not make it join
+  /// another one, or the same again.
+  func leaveInvitation() throws(DaemonFault) {
+    if let invitation = credentials.takeInvitation() { try noteUse(of: invitation.hash) }
+  }
+
+  private func noteUse(of hash: Text) throws(DaemonFault) {
     do throws(DaemonFault) {
-      try link.putLastInvitation(invitation.hash)
+      guard let link, try link.lastInvitation() != hash else { return }
+      try link.putLastInvitation(hash)
     } catch {
       guard case .refused(_, let text) = error else { throw error }
       log.warn("the use of the invitation was not noted: \(text)")
     }
-    return true
   }
 }
 
