@@ -147,6 +147,42 @@ import Testing
     #expect(report.fields.apps?.map(\.version) == ["1.4.2"])
   }
 
+  @Test func `a site with more reports than the service holds is read whole`() throws {
+    let broker = try BrokerUnderTest()
+    let device = try FleetUnderTest(settings(broker))
+    let path = device.daemon.folder.appending(path: "key").path
+    let made = try device.identityctl("fleet", "keygen", "site", "--file=\(path)")
+    let text = made.output.trimmingCharacters(in: .newlines).replacing("SiteKey=", with: "")
+    let key = try #require(Data(base64Encoded: text).flatMap { PublicKey(Array($0)) }, "\(made)")
+    let author = try #require(SecretKey.random().flatMap { DeviceKeys(seed: $0) })
+    var fields = Fields()
+    fields[.name] = Array("one of many".utf8)
+    fields[.signingKey] = author.signingKey.bytes
+    // With a length that no mailbox has room for, all together.
+    fields.set(
+      (1...40).map { ReportedApp(app: Text("app\($0)"), version: Text(String(repeating: "1", count: 600)), build: "") })
+    let folder = try TemporaryFolder()
+    for number in 1...80 as ClosedRange<UInt64> {
+      let uuid = UUID(high: number, low: number)
+      let topic = MessageTopic.report(ReaderID(of: key), DeviceTag(high: number, low: number))
+      let body = Body(
+        subject: uuid, generation: 1, counter: 1, run: Run(high: 1, low: 1), time: Timestamp(milliseconds: 1),
+        author: uuid, fields: fields)
+      let message = try #require(author.box(.report, body, to: key, on: topic))
+      try Data(message.bytes).write(to: URL(filePath: folder["message"]))
+      let published = try run([
+        "mosquitto_pub", "-p", "\(broker.port)", "-q", "1", "-r", "-t", topic.text, "-f", folder["message"],
+      ])
+      #expect(published.status == 0)
+    }
+    // A message that is no report, and one that was moved to another topic.
+    try broker.publish("nonsense", to: "identityd/v1/site/\(ReaderID(of: key))/0/\(String(repeating: "0", count: 32))")
+    let shown = try device.identityctl("fleet", "status", "--key=\(path)", "--json")
+    #expect(shown.status == 0 && shown.errors.contains("1 messages"), "\(shown.errors)")
+    #expect(shown.output.matches(of: /"uuid":/).count == 80)
+    #expect(shown.output.contains("\"app40\":\"111"))
+  }
+
   @Test func `the tokens of a device come along to another identifier`() throws {
     let broker = try BrokerUnderTest()
     let sender = try SenderUnderTest(at: broker)
