@@ -145,6 +145,20 @@ import Testing
     #expect(try report.subject.description == device.daemon.uuid("get device"))
     #expect(report.fields[.name] == Array("desk".utf8) && report.fields[.status] == Array("ok".utf8))
     #expect(report.fields.apps?.map(\.version) == ["1.4.2"])
+    // An app with a device identifier of its own must not be found under the shared one.
+    let apps = device.daemon.folder.appending(path: "apps.d")
+    try Data("[App]\nUser=daemon\nDeviceIdentifier=app\n".utf8).write(to: apps.appending(path: "own.app"))
+    func asDaemon(_ words: String...) throws -> String {
+      try run(
+        ["setpriv", "--reuid=1", "--regid=1", "--clear-groups"]
+          + [DaemonUnderTest.binaries.appending(path: "identityctl").path] + words,
+        environment: ["IDENTITYD_SOCKET": device.daemon.socket]
+      ).output
+    }
+    try device.wait("the app is installed") { try asDaemon("whoami").hasPrefix("own") }
+    #expect(try asDaemon("token", "put", "fcm", "hidden").hasPrefix("created"))
+    #expect(try device.daemon.ask("token put apns second").hasPrefix("OK created "))
+    try device.wait("the sender has the other token") { try sender.values() == ["second"] }
   }
 
   @Test func `a site with more reports than the service holds is read whole`() throws {

@@ -20,8 +20,9 @@ package final class FleetUnderTest {
 
   /// Starts a daemon and its service.
   ///
-  /// - Parameter place: the command that starts the service where it reaches its broker.
-  /// - Parameter user: the user of the service, which then has the right `fleet` and no other; by default this user.
+  /// - Parameters:
+  ///   - place: the command that starts the service where it reaches its broker.
+  ///   - user: the user of the service, which then has the right `fleet` and no other; by default this user.
   package init(_ configuration: String, at place: [String] = [], as user: String? = nil) throws {
     self.place = place
     self.user = user
@@ -47,6 +48,7 @@ package final class FleetUnderTest {
 
   /// Starts a daemon and its service with a copy of the disk of a device.
   package init(copying state: URL, _ configuration: String) throws {
+    (place, user) = ([], nil)
     daemon = try DaemonUnderTest()
     try FileManager.default.copyItem(at: state, to: daemon.state)
     try daemon.start()

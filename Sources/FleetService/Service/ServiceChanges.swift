@@ -66,7 +66,10 @@ extension Service {
     case .twin(_, let copy):
       log.warn("another machine speaks for this device; see 'identityctl check'")
       try link?.reportTwin(copy.verdict)
-      if copy == .yes, configuration.onTwin == .renew, let device { try giveUp(device) }
+      guard copy == .yes, configuration.onTwin == .renew, let device else { return }
+      // The original keeps what it tells outside of the account.
+      offering = Offering()
+      try giveUp(device)
     case .setBack: log.note("this machine was set back in time")
     case .alone, .challenged, .answered: break
     }
@@ -98,7 +101,10 @@ extension Service {
     switch ending {
     case .removed(let reason, let author):
       log.note(reason == .left ? "this device has left the account" : "\(author) has removed this device")
-    case .superseded: log.warn("another machine has joined the account in the name of this device")
+    case .superseded:
+      log.warn("another machine has joined the account in the name of this device")
+      // It writes on the same topics outside of the account.
+      offering = Offering()
     }
     // The tombstone first, since it belongs to this account. The keys last, so that a new start goes on here.
     try store()
