@@ -168,7 +168,7 @@ final class Device {
     case .cancel(let deadline): deadlines[deadline] = nil
     case .suspected, .dropped, .beyondBound, .ended: figures.faults += 1
     case .readKeys, .makeEpoch, .notRotated, .grant, .takeEpoch, .learnEpoch, .box, .notOffered, .invalidate,
-      .newcomer, .anotherNewcomer, .invitationEnded, .accept, .joined, .notJoined:
+      .newcomer, .anotherNewcomer, .invitationEnded, .invitationOver, .accept, .joined, .notJoined:
       throw BenchError("the rules ask for \("\(action)".prefix { $0 != "(" })")
     }
   }
