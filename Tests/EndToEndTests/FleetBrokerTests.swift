@@ -1,4 +1,5 @@
 import Foundation
+import LinuxSystem
 import TestSupport
 import Testing
 
@@ -14,6 +15,27 @@ extension FleetServiceTests {
     }
     #expect(try devices[0].devices() == ["desk", "laptop"])
     #expect(try devices[0].daemon.client().ask("status").contains("* fleet=waiting"))
+  }
+
+  @Test func `a broker that ends each connection is logged once`() throws {
+    let (number, port) = try BrokerUnderTest.listener()
+    let accepted = Locked(0)
+    Thread.detachNewThread {
+      let listener = Descriptor(adopting: number)
+      while true {
+        let connection = Descriptor(adopting: accept(listener.number, nil, nil))
+        var packet = [UInt8](repeating: 0, count: 4_096)
+        guard connection.number >= 0, (try? connection.read(into: &packet)) != nil else { return }
+        // MQTT 3.1.1: CONNACK, accepted.
+        try? connection.sendAll([0x20, 2, 0, 0])
+        accepted.withLock { $0 += 1 }
+      }
+    }
+    let device = try FleetUnderTest("Broker=mqtt://127.0.0.1:\(port)\nSpread=0")
+    #expect(try device.ask("account create alice") == ["OK"])
+    try device.wait("several connections end") { accepted.withLock { $0 >= 4 } }
+    let lines = device.log.split(separator: "\n").filter { $0.contains("127.0.0.1") }
+    #expect(lines.count == 1, "\(lines)")
   }
 
   @Test func `a new configuration is used at once`() throws {

@@ -130,6 +130,29 @@ extension FleetServiceTests {
     try agree([devices[0], laptop], on: ["desk", "laptop"])
   }
 
+  @Test func `a second code is refused while the first one is answered`() throws {
+    let broker = try BrokerUnderTest()
+    let devices = try fleet(["desk"], at: broker)
+    try agree(devices, on: ["desk"])
+    let invited = try devices[0].identityctl("account", "invite")
+    let code = try #require(invited.output.firstMatch(of: /([0-9A-Z]{4}-){3}[0-9A-Z]{4}/)).0
+    try devices[0].wait("the broker has the invitation") { try broker.retained("identityd/v1/join/#").count == 1 }
+    // Nobody confirms the answer.
+    devices[0].end(with: SIGKILL)
+    let laptop = try FleetUnderTest("Broker=mqtt://127.0.0.1:\(broker.port)\nSpread=0")
+    let joining = Process()
+    joining.executableURL = DaemonUnderTest.binaries.appending(path: "identityctl")
+    joining.arguments = ["account", "join", String(code), "--socket=\(laptop.socket)"]
+    try joining.runUnmasked()
+    defer { joining.terminate() }
+    try laptop.wait("the keys are stored") { try laptop.daemon.ask("account") == "OK alice" }
+    for request in ["account join meeting=\(String(repeating: "A", count: 64))", "account create bob"] {
+      let answer = try laptop.ask(request)[0]
+      #expect(answer.hasPrefix("ERR conflict this device is joining an account"), "\(answer)")
+    }
+    #expect(try laptop.ask("fleet status").contains("* join=trying"))
+  }
+
   @Test func `an attempt to join ends if the keys cannot be read`() throws {
     let device = try FleetUnderTest("Broker=mqtt://127.0.0.1:1")
     #expect(try device.daemon.ask("item put service=s account=a data=eA==") == "OK created")
