@@ -34,6 +34,9 @@ package final class Service {
   var broker: Broker?
   var link: DaemonLink?
   private var linkSource: EventSource?
+  /// Whether identityd found that the connection lacks the right. It finds out once whose a connection is, so another
+  /// one may have the right, once the manifest is read.
+  private var isDenied = false
   private var startTimer: EventSource?
   /// The watch on the networks. Nil if the system refuses it, and then a pause before an attempt to connect takes its time.
   private let network = try? NetworkWatch()
@@ -198,6 +201,7 @@ package final class Service {
 
   private func connect() throws(DaemonFault) {
     isStartDue = true
+    if isDenied { (linkSource, link, isDenied) = (nil, nil, false) }
     guard link == nil else { return }
     let link = try DaemonLink(to: daemon)
     // Before the state is read, so that no change is missed. A connection without events is of no use.
@@ -295,7 +299,8 @@ package final class Service {
     if report.noteDaemonFault("\(fault)") { log.warn("identityd: \(fault)") }
     forget()
     isStartDue = false
-    if case .refused = fault {
+    if case .refused(let code, _) = fault {
+      isDenied = code == .denied
       noteReady()
       report.noteReason("\(fault)")
     } else {
