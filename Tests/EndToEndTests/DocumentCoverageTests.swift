@@ -11,7 +11,8 @@ import Testing
   /// The test files that read a block from a document and run it, keyed by the name of the block.
   private static let takers = [
     "library": "Tests/LibraryTests/DocumentExampleTests.swift", "debugger": "Tests/EndToEndTests/DebuggerTests.swift",
-    "build": "Tests/SystemTests/RunScriptTests.swift", "client": "Tests/EndToEndTests/DocumentTests.swift",
+    "fleet": "Tests/EndToEndTests/FleetDocumentTests.swift", "build": "Tests/SystemTests/RunScriptTests.swift",
+    "client": "Tests/EndToEndTests/DocumentTests.swift",
     "installation": "Tests/SystemTests/DocumentTests.swift", "copy": "Tests/SystemTests/DocumentTests.swift",
     "image": "Tests/SystemTests/DocumentTests.swift", "metrics": "Tests/SystemTests/DocumentTests.swift",
     "checks": "Tests/SystemTests/CheckTimerTests.swift", "findings": "Tests/SystemTests/CheckTimerTests.swift",
