@@ -65,7 +65,7 @@ package final class ClusterUnderTest: MessageBroker {
       try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/\(process)/ns/net")
     }
     let own = try namespace("self")
-    try Self.wait("the namespaces exist") {
+    try wait("the namespaces exist") {
       try holders.allSatisfy { try namespace("\($0.processIdentifier)") != own }
     }
   }
@@ -93,7 +93,7 @@ package final class ClusterUnderTest: MessageBroker {
     for attempt in 1...3 {
       for node in Self.nodes { try start(node) }
       do {
-        return try Self.wait("the cluster works", for: attempt == 3 ? patience : 30) {
+        return try wait("the cluster works", for: attempt == 3 ? patience : 30) {
           Self.nodes.allSatisfy(isReady)
         }
       } catch {
@@ -108,7 +108,7 @@ package final class ClusterUnderTest: MessageBroker {
     guard let program = Self.program else { throw Failure("no nats-server") }
     try configure(node)
     servers[node] = try Self.spawn(place(of: node) + [program, "--config", folder["\(node).conf"]])
-    try Self.wait("node \(node) listens") {
+    try wait("node \(node) listens") {
       try run(place + ["bash", "-c", "exec 3<>/dev/tcp/\(Self.address(node))/6222"]).status == 0
     }
   }
@@ -152,7 +152,7 @@ package final class ClusterUnderTest: MessageBroker {
 
   /// Waits until a node stores a message and shows it.
   package func waitUntilReady(_ node: Int) throws {
-    try Self.wait("node \(node) works") { isReady(node) }
+    try wait("node \(node) works") { isReady(node) }
   }
 
   /// Lets another user in, who may use the topics of an account.
@@ -175,15 +175,6 @@ package final class ClusterUnderTest: MessageBroker {
 
   /// The log of a node so far.
   package func log(_ node: Int) -> String { (try? folder.text("\(node).log")) ?? "" }
-
-  private static func wait(_ what: String, for seconds: Double = patience, _ condition: () throws -> Bool) throws {
-    let deadline = Date(timeIntervalSinceNow: seconds)
-    while Date() < deadline {
-      if (try? condition()) == true { return }
-      usleep(20_000)
-    }
-    throw Failure("\(what) within \(seconds) s")
-  }
 
   // MARK: MessageBroker
 

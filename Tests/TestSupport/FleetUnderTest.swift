@@ -159,12 +159,10 @@ package final class FleetUnderTest {
 
   /// Waits until a condition holds. An error of the condition counts as no.
   package func wait(_ what: String, for seconds: Double = patience, _ condition: () throws -> Bool) throws {
-    let deadline = Date(timeIntervalSinceNow: seconds)
-    while Date() < deadline {
-      if (try? condition()) == true { return }
-      usleep(20_000)
+    do {
+      try TestSupport.wait(what, for: seconds, until: condition)
+    } catch {
+      throw Failure("\(error), but \((try? devices()) ?? []), \((try? ask("fleet status")) ?? []): \(log)")
     }
-    let state = (try? ask("fleet status")) ?? []
-    throw Failure("\(what) within \(seconds) s, but \((try? devices()) ?? []), \(state): \(log)")
   }
 }
