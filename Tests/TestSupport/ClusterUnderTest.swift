@@ -1,5 +1,4 @@
 import Foundation
-import LinuxSystem
 
 /// A real cluster of three nats-servers with JetStream and MQTT. Each node, and a place for clients, is in a network
 /// namespace of its own, so that nothing leaves the machine and nodes can be cut off. Needs root.
