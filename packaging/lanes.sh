@@ -122,7 +122,8 @@ leftovers() {
 # --- Sanitizers ----------------------------------------------------------------------------------------------------
 
 # A usual run builds each test target for the instrumentation that its tests run with. IdentityStoreTests and
-# LibraryTests are in two lists: their trials run plain, and so do the searches of the store's memory.
+# LibraryTests are in two lists: their trials run plain, and so do the searches of the store's memory. MosquittoTests are
+# in two lists, too, because they run unsafe code in several threads.
 #
 # Tests of pure code, of the programs as processes, and of the source tree.
 readonly PLAIN_TESTS=(
@@ -135,7 +136,7 @@ readonly ADDRESS_TESTS=(
   FleetSealTests MosquittoTests IdentityFuzzTests
 )
 # Tests that run code with threads in their own process.
-readonly THREAD_TESTS=(IdentityServerTests IdentityClientTests LibraryTests)
+readonly THREAD_TESTS=(IdentityServerTests IdentityClientTests LibraryTests MosquittoTests)
 
 # End-to-end suites that only run plain: shell completions, counts of a request's costs, and suites that run a client
 # hundreds of times for its output.
@@ -238,6 +239,7 @@ readonly TRIALS=(
   SoakTests PowerCutTests StorageSweepTests KillTests ReferenceModelTests RandomSessionTests AccessTableTests
   ConfusedNameTests FailingDiskTests ReusedNumberTests BitFlipTests LinuxOrderTests LibrarySecrecyTests
   LogExaminationTests DamageModelTests AgreementTests TwinTrialTests JoinTrialTests RotationTrialTests FleetKillTests
+  FleetTrialTests
 )
 
 # Runs tests of a scratch path. Does not use `swift test`, because parallel runs of it read files that another run is

@@ -2,15 +2,15 @@ import Foundation
 import TestSupport
 import Testing
 
-// Copied disks, disks that were set back, and restarts, which the service has to tell apart.
+// Copied disks, which the service has to tell from restarted devices.
 extension FleetServiceTests {
   /// Returns whether a device's daemon tells its admin of a twin.
-  private func isSuspect(_ device: FleetUnderTest) throws -> Bool {
+  func isSuspect(_ device: FleetUnderTest) throws -> Bool {
     try device.daemon.client().ask("status").contains { $0.hasPrefix("* suspect=\"cloned ") }
   }
 
   /// Returns the row about a device in the list of another one; nil if there is none.
-  private func row(about device: String, at other: FleetUnderTest) throws -> String? {
+  func row(about device: String, at other: FleetUnderTest) throws -> String? {
     try other.daemon.client().ask("devices").first { $0.hasPrefix("* \(device) ") }
   }
 
@@ -108,64 +108,5 @@ extension FleetServiceTests {
     try join(another, by: devices[0])
     #expect(try another.daemon.ask("devices name notebook") == "OK")
     try agree([devices[0], another], on: ["desk", "notebook"])
-  }
-
-  @Test func `a disk that was set back is no twin`() throws {
-    let broker = try BrokerUnderTest()
-    let devices = try fleet(["desk", "laptop"], at: broker, "OnTwin=renew")
-    try agree(devices, on: ["desk", "laptop"])
-    let desk = try devices[0].daemon.uuid("get device")
-    var lost = 0
-    let rounds = Trial.rounds(1, long: 100)
-    for round in 1...rounds {
-      let earlier = try devices[0].snapshot()
-      for name in ["table", "bench\(round)"] {
-        #expect(try devices[0].daemon.ask("devices name \(name)") == "OK")
-        try agree(devices, on: [name, "laptop"])
-        devices[0].end(with: SIGKILL)
-        try devices[0].start()
-      }
-      try agree(devices, on: ["bench\(round)", "laptop"])
-      devices[0].end(with: SIGKILL)
-      devices[0].daemon.end(with: SIGKILL)
-      try FileManager.default.removeItem(at: devices[0].daemon.state)
-      try FileManager.default.moveItem(at: earlier, to: devices[0].daemon.state)
-      try devices[0].daemon.start()
-      try devices[0].start()
-      // It goes on above the counters that the broker has.
-      #expect(try devices[0].daemon.ask("devices name stool\(round)") == "OK")
-      try agree(devices, on: ["laptop", "stool\(round)"])
-      if Trial.isLong, round == 1 {
-        try devices[0].wait("it says so") { devices[0].log.contains("this machine was set back in time") }
-      }
-      if try isSuspect(devices[0]) { lost += 1 }
-    }
-    #expect(lost == 0)
-    #expect(try devices[0].daemon.uuid("get device") == desk)
-    try Trial("disk set back under the fleet").report(tried: rounds, lost: lost)
-  }
-
-  @Test func `restarts at arbitrary points raise no suspicion`() throws {
-    let broker = try BrokerUnderTest()
-    let devices = try fleet(["desk", "laptop"], at: broker, "OnTwin=renew")
-    try agree(devices, on: ["desk", "laptop"])
-    let desk = try devices[0].daemon.uuid("get device")
-    let rounds = Trial.rounds(20, long: 1_000)
-    var name = "desk"
-    for round in 1...rounds {
-      devices[0].end(with: SIGKILL)
-      // A record is written with each name, at some point of the run.
-      if round.isMultiple(of: 3) {
-        name = "desk\(round)"
-        #expect(try devices[0].daemon.ask("devices name \(name)") == "OK")
-      }
-      try devices[0].launch()
-      usleep(.random(in: 0...(round.isMultiple(of: 5) ? 5_000_000 : 400_000)))
-    }
-    try agree(devices, on: [name, "laptop"])
-    let lost = try isSuspect(devices[0]) ? 1 : 0
-    #expect(try lost == 0 && devices[0].daemon.uuid("get device") == desk)
-    #expect(try row(about: desk, at: devices[1])?.contains(" suspect=yes") == false)
-    try Trial("restarts of the fleet's service").report(tried: rounds, lost: lost)
   }
 }
