@@ -126,17 +126,6 @@ extension FleetServiceTests {
       try device.wait("all are dropped") { try device.ask("fleet status").contains("* foreign=\(count)") }
     }
     try agree(devices, on: ["desk", "notebook"])
-    guard Trial.isLong else { return }
-    let flooding = Process()
-    flooding.executableURL = URL(filePath: "/bin/sh")
-    flooding.arguments = ["-c", "yes flood | exec mosquitto_pub -p \(broker.port) \(flood.joined(separator: " "))"]
-    try flooding.run()
-    defer { flooding.terminate() }
-    for device in devices {
-      try device.wait("the connection is given up", for: 300) {
-        device.log.contains("the broker sends more messages than this device opens")
-      }
-    }
   }
 
   @Test func `row 55: a broker that lost everything gets everything back, and nobody notices`() throws {

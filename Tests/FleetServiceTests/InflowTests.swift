@@ -29,11 +29,17 @@ import Testing
     #expect(fill(&inflow, at: 61_000_000).verdict == .flood)
   }
 
-  @Test func `a second with room ends the flood`() {
+  @Test func `a second with room makes up for a full one`() {
     var inflow = Inflow()
-    for second in 1...59 as ClosedRange<UInt64> { _ = fill(&inflow, at: second * 1_000_000) }
-    #expect(inflow.next(at: 60_000_000) == .open)
-    for second in 61...120 as ClosedRange<UInt64> {
+    for second in 1...60 as ClosedRange<UInt64> { _ = fill(&inflow, at: second * 1_000_000) }
+    // A broker that pauses now and then is left, too.
+    #expect(inflow.next(at: 61_000_000) == .open)
+    #expect(fill(&inflow, at: 62_000_000).verdict == .wait(1_000_000))
+    #expect(fill(&inflow, at: 63_000_000).verdict == .flood)
+    // After a minute, nothing is left of it.
+    inflow = Inflow()
+    for second in 1...60 as ClosedRange<UInt64> { _ = fill(&inflow, at: second * 1_000_000) }
+    for second in 122...181 as ClosedRange<UInt64> {
       #expect(fill(&inflow, at: second * 1_000_000).verdict == .wait(1_000_000))
     }
   }

@@ -15,14 +15,14 @@ package struct Inflow {
   /// The greatest number of messages in a second.
   package static let most = 2_000
   private static let second: UInt64 = 1_000_000
-  /// How long a broker may send more than that. The messages of the largest account take a quarter of it.
-  private static let patience = 60 * second
+  /// How many seconds a broker may fill. The messages of the largest account fill 17.
+  private static let patience: UInt64 = 60
 
   /// The beginning of the present second.
   private var began: UInt64 = 0
   private var taken = 0
-  /// The beginning of the first of the seconds in a row in which messages had to wait; nil if none had to.
-  private var flooded: UInt64?
+  /// The number of full seconds, less those with room since.
+  private var full: UInt64 = 0
 
   /// Creates an inflow without messages.
   package init() {}
@@ -31,16 +31,14 @@ package struct Inflow {
   ///
   /// - Parameter now: the present time, in microseconds.
   package mutating func next(at now: UInt64) -> Verdict {
-    if now >= began + Self.second {
-      if taken < Self.most { flooded = nil }
+    let passed = (now - began) / Self.second
+    if passed > 0 {
+      full -= min(full, taken < Self.most ? passed : passed - 1)
       (began, taken) = (now, 0)
     }
-    guard taken >= Self.most else {
-      taken += 1
-      return .open
-    }
-    let start = flooded ?? began
-    flooded = start
-    return now - start < Self.patience ? .wait(began + Self.second - now) : .flood
+    guard taken < Self.most else { return full <= Self.patience ? .wait(began + Self.second - now) : .flood }
+    taken += 1
+    if taken == Self.most { full += 1 }
+    return .open
   }
 }
