@@ -78,7 +78,7 @@ import Testing
     let daemon = try DaemonUnderTest().start()
     let result = try migrate(daemon, Data(Self.uuid.utf8), words + ["--file=FILE"])
     #expect(result.status == 2, "\(result)")
-    let commands = "'migrate device', 'migrate installation', 'account invite' and 'account join'"
+    let commands = "'migrate device', 'migrate installation', 'account invite', 'account join' and 'fleet keygen'"
     #expect(result.errors.contains("'--file' is only for \(commands)"), "\(result)")
   }
 
