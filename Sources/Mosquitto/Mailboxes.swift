@@ -56,6 +56,8 @@ final class Mailboxes: Sendable {
   var isWithinBound: Bool { reports.withLock { $0.bytes < Self.bound } }
   /// Whether the connection has to end.
   var isClosed: Bool { orders.withLock { $0.isClosed } }
+  /// Whether an order waits.
+  var hasOrders: Bool { orders.withLock { !$0.isEmpty } }
 
   /// Resets the bell. To be called before the orders are read: a later order rings again.
   func resetOrderBell() { orderBell.wait() }

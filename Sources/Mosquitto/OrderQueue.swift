@@ -20,6 +20,8 @@ struct OrderQueue: Sendable {
   private var bytes = 0
   /// Whether the connection has to end.
   private(set) var isClosed = false
+  /// Whether no order waits.
+  var isEmpty: Bool { waiting.isEmpty }
 
   /// Adds a subscription, unless the same one waits already.
   mutating func subscribe(to filter: String) {
@@ -55,6 +57,9 @@ struct OrderQueue: Sendable {
     return order
   }
 
-  /// Ends the connection. No further order is carried out.
-  mutating func close() { isClosed = true }
+  /// Ends the connection. Of the orders that wait, only the publications are still of use.
+  mutating func close() {
+    isClosed = true
+    waiting.removeAll { if case .subscribe = $0 { true } else { false } }
+  }
 }

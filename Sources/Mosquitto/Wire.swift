@@ -12,6 +12,9 @@ import LinuxSystem
   private static let writePause: Int32 = 20
   /// The interval between two calls of `care`, in microseconds.
   private static let careInterval: UInt64 = 1_000_000
+  /// The longest time in microseconds in which a closed connection still delivers: less than the process waits for it
+  /// at its end.
+  private static let farewell: UInt64 = 800_000
 
   /// The number of connections whose threads run.
   static let running = Locked(0)
@@ -55,15 +58,17 @@ import LinuxSystem
     try instance.connect(access)
     let start = Clock.monotonicMicroseconds
     var nextCare = start + Self.careInterval
+    var end: UInt64?
     while true {
       mailboxes.resetOrderBell()
-      guard !mailboxes.isClosed else {
+      if mailboxes.isClosed, end == nil { end = Clock.monotonicMicroseconds + Self.farewell }
+      if isConnected { try deliver(instance) }
+      if let end, !isConnected || isDelivered(instance) || Clock.monotonicMicroseconds >= end {
         // A broker that is told of the end would not publish the will.
         if access.will == nil { instance.disconnect() }
         return
       }
-      if isConnected { try deliver(instance) }
-      try wait(instance, until: nextCare)
+      try wait(instance, until: min(nextCare, end ?? nextCare))
       let now = Clock.monotonicMicroseconds
       guard isConnected || now < start + patience else {
         throw ConnectionFault(reason: "the broker does not answer")
@@ -86,6 +91,11 @@ import LinuxSystem
         if message.isRetained { publications.insert(id) }
       }
     }
+  }
+
+  /// Returns whether the broker has everything that was published before the connection was closed.
+  private func isDelivered(_ instance: borrowing Instance) -> Bool {
+    publications.isEmpty && !mailboxes.hasOrders && !instance.wantsToWrite
   }
 
   /// Waits for the socket, an order or a moment, and moves the bytes for which the socket is ready.

@@ -149,6 +149,18 @@ extension FleetServiceTests {
     #expect(try device.ask("fleet status").contains("* state=live"))
   }
 
+  @Test func `a removed device empties its topics outside of the account`() throws {
+    let broker = try BrokerUnderTest()
+    let sender = Data([9] + [UInt8](repeating: 0, count: 31) + [UInt8](repeating: 1, count: 32)).base64EncodedString()
+    let devices = try fleet(["desk", "laptop"], at: broker, "Sender=push \(sender)")
+    try agree(devices, on: ["desk", "laptop"])
+    try devices[0].wait("both tell their tokens") { try broker.retained("identityd/v1/sender/+/+/+").count == 2 }
+    let laptop = try devices[1].daemon.uuid("get device")
+    #expect(try devices[0].daemon.ask("devices forget \(laptop)") == "OK")
+    try devices[1].wait(state: "no-account")
+    try devices[0].wait("its topic is empty") { try broker.retained("identityd/v1/sender/+/+/+").count == 1 }
+  }
+
   @Test func `check finds that the broker is away`() throws {
     let broker = try BrokerUnderTest()
     let device = try fleet(["desk"], at: broker)[0]
