@@ -36,6 +36,15 @@ import Testing
       try device.daemon.ask("item read service=identity-fleet-invitation account=last").hasPrefix("ERR not-found "))
   }
 
+  @Test func `an invitation that is too long to be read is logged`() throws {
+    let device = try FleetUnderTest("Broker=mqtt://127.0.0.1:1\nSpread=0")
+    device.end(with: SIGTERM)
+    try device.give(String(repeating: "a", count: 8_193), as: "identity-fleet.invitation")
+    try device.start()
+    try device.wait("the reason is logged") { device.log.contains("the invitation cannot be read") }
+    #expect(try device.ask("account create bob") == ["OK"])
+  }
+
   @Test func `an invitation that is valid is used at once, without a broker`() throws {
     let device = try FleetUnderTest("Broker=mqtt://127.0.0.1:1\nSpread=0")
     device.end(with: SIGTERM)

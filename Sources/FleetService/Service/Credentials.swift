@@ -6,6 +6,16 @@ import LinuxSystem
 
 /// The credentials that the service manager passes (systemd.exec(5)).
 package struct Credentials: Sendable {
+  /// The progress of the invitation in this run.
+  enum InvitationUse {
+    /// This device may still join with it.
+    case possible
+    /// This device is or was in an account, so it must not join with the invitation. This is not noted yet.
+    case over
+    /// Nothing is left to do.
+    case settled
+  }
+
   /// The maximum length of a password in bytes.
   private static let longestPassword = 1_024
   /// The maximum length of a file with an invitation in bytes.
@@ -14,7 +24,8 @@ package struct Credentials: Sendable {
   private let folder: String?
   /// The password of the user at the broker; nil if there is none.
   let password: String?
-  private var hasTakenInvitation = false
+  /// The progress of the invitation.
+  var invitationUse: InvitationUse = .possible
 
   /// Reads the credentials in a folder; nil for none.
   ///
@@ -43,12 +54,16 @@ package struct Credentials: Sendable {
     return text.description
   }
 
-  /// Returns the invitation without a passphrase, and its hash in Base64; nil if there is none, and at the next call.
-  mutating func takeInvitation() -> (secret: Secret, hash: Text)? {
-    defer { hasTakenInvitation = true }
-    guard !hasTakenInvitation, let path = path(of: "identity-fleet.invitation"),
-      case .bytes(var text)? = try? ConfigurationAccess.read(path: path, limit: Self.longestInvitation)
-    else { return nil }
+  /// Returns the invitation without a passphrase, and its hash in Base64; nil if there is none.
+  func invitation() throws(ConfigurationFailure) -> (secret: Secret, hash: Text)? {
+    guard let path = path(of: "identity-fleet.invitation") else { return nil }
+    let content: ConfigurationAccess.Content
+    do throws(SystemError) {
+      content = try ConfigurationAccess.read(path: path, limit: Self.longestInvitation)
+    } catch {
+      throw ConfigurationFailure(place: path, reason: "\(error)")
+    }
+    guard case .bytes(var text) = content else { return nil }
     defer { text.wipe() }
     // Any other content is an invitation that nobody can join with, and the join says so.
     var bytes = Base64Text.decode(text.span, after: Invitation.fileHead) ?? []

@@ -1,3 +1,4 @@
+import ConfigurationFiles
 import FleetSeal
 import IdentityClient
 import IdentityCore
@@ -13,19 +14,29 @@ extension Service {
   ///
   /// - Returns: whether this device has joined.
   func joinUnattended() throws(DaemonFault) -> Bool {
-    guard let link, let invitation = credentials.takeInvitation() else { return false }
+    guard credentials.invitationUse == .possible else {
+      try leaveInvitation()
+      return false
+    }
+    guard let link, let invitation = readInvitation() else { return false }
     do throws(DaemonFault) {
       guard try link.lastInvitation() != invitation.hash else {
         log.note("the invitation in the credential identity-fleet.invitation was used before, and is left alone")
+        credentials.invitationUse = .settled
         return false
       }
       let name = try Enrolment(link: link, present: nil).join(invitation.secret)
       log.note("joined the account \(name) by the credential identity-fleet.invitation")
     } catch {
-      guard case .refused(_, let text) = error else { throw error }
+      // The next start tries again what a lasting fault does not forbid.
+      guard case .refused(let code, let text) = error, ![.busy, .noSpace, .readOnly, .unavailable].contains(code) else {
+        throw error
+      }
       log.warn("not joined by the credential identity-fleet.invitation: \(text)")
+      credentials.invitationUse = .settled
       return false
     }
+    credentials.invitationUse = .over
     try noteUse(of: invitation.hash)
     return true
   }
@@ -33,13 +44,27 @@ extension Service {
   /// Leaves the invitation alone for good, because this device is in an account: its removal must not make it join
   /// another one, or the same again.
   func leaveInvitation() throws(DaemonFault) {
-    if let invitation = credentials.takeInvitation() { try noteUse(of: invitation.hash) }
+    guard credentials.invitationUse != .settled, let invitation = readInvitation() else { return }
+    credentials.invitationUse = .over
+    try noteUse(of: invitation.hash)
+  }
+
+  /// Reads the invitation. One that cannot be read is settled.
+  private func readInvitation() -> (secret: Secret, hash: Text)? {
+    do throws(ConfigurationFailure) {
+      if let invitation = try credentials.invitation() { return invitation }
+    } catch {
+      log.warn("the invitation cannot be read: \(error)")
+    }
+    credentials.invitationUse = .settled
+    return nil
   }
 
   private func noteUse(of hash: Text) throws(DaemonFault) {
     do throws(DaemonFault) {
-      guard let link, try link.lastInvitation() != hash else { return }
-      try link.putLastInvitation(hash)
+      guard let link else { return }
+      if try link.lastInvitation() != hash { try link.putLastInvitation(hash) }
+      credentials.invitationUse = .settled
     } catch {
       guard case .refused(_, let text) = error else { throw error }
       log.warn("the use of the invitation was not noted: \(text)")
