@@ -223,10 +223,13 @@ extension Member {
       return actions.append(.clear(topic))
     }
     guard let message = outlet.message else { return }
-    if case .message(message) = shown {
-      outlets.postings.sawKnown(OfferPlace(topic: topic), isRetained: isRetained, &actions)
-    } else {
-      outlets.postings.sawInferior(OfferPlace(topic: topic), isRetained: isRetained, isOwn: true, &actions)
+    let place = OfferPlace(topic: topic)
+    switch shown {
+    case .message(message): outlets.postings.sawKnown(place, isRetained: isRetained, &actions)
+    // The twin tells the same readers, and the two would replace each other's messages without end.
+    case .message where twins.mark != nil, .rejected where twins.mark != nil: outlets.postings.settle(place, &actions)
+    case .nothing, .message, .rejected:
+      outlets.postings.sawInferior(place, isRetained: isRetained, isOwn: true, &actions)
     }
   }
 
