@@ -42,6 +42,8 @@ final class Broker {
   func use(_ configuration: FleetConfiguration) {
     disconnect()
     self.configuration = configuration
+    // The broker in use so far must not see what the new configuration shows.
+    pattern = nil
     next = configuration.brokers.indices.randomElement() ?? 0
   }
 
