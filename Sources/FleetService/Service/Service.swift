@@ -115,8 +115,11 @@ package final class Service {
     }
   }
 
-  /// Ends the connection with the broker. Without a will, the broker is told.
-  package func stop() { broker?.disconnect() }
+  /// Ends the connections with the broker. Without a will, the broker is told.
+  package func stop() {
+    broker?.disconnect()
+    readings.end()
+  }
 
   // MARK: Turns
 

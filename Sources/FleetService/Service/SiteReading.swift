@@ -68,7 +68,7 @@ final class SiteReading {
           continue
         }
         reports.append((tag, delivery.payload))
-        count += delivery.payload.count
+        count += 64 + delivery.payload.count
       case .denied(let topic):
         throw .unavailable("the broker denies the subscription to \(topic); \(Self.advice(site))")
       case .refused(let reason), .ended(let reason): throw .unavailable("the reports cannot be read: \(reason)")
