@@ -16,7 +16,7 @@ package struct Membership: Sendable {
   /// The runs of earlier processes of this device.
   package let pastRuns: [Run]
   /// The content of this device's record.
-  package let description: DeviceDescription
+  package var description: DeviceDescription
   /// The epoch in which this device writes.
   package let epoch: Epoch
   /// The numbers of the keys that are stored for reading only.

@@ -18,7 +18,7 @@ struct Account {
   /// The membership that the rules start with.
   private(set) var membership: Membership
   /// The identifier that this device has now, if its last record has an earlier one.
-  let renewed: Membership?
+  private(set) var renewed: Membership?
   /// The stored messages.
   let roster: Roster
   /// The devices that were removed from the list while no service ran.
@@ -94,10 +94,8 @@ struct Account {
 
   /// Takes another content of this device's record.
   mutating func describe(_ description: DeviceDescription) {
-    membership = Membership(
-      account: membership.account, device: membership.device, tag: membership.tag, generation: membership.generation,
-      run: membership.run, pastRuns: membership.pastRuns, description: description, epoch: membership.epoch,
-      learned: membership.learned)
+    membership.description = description
+    renewed?.description = description
   }
 
   // MARK: Epochs
