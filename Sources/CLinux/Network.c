@@ -45,7 +45,7 @@ int clinux_network_appeared(int socket) {
         if (count <= 0) return appeared;
         // Another process can send to this socket, too.
         if (sender.nl_pid != 0) continue;
-        size_t left = (size_t)count;
+        int left = (int)count;
         for (const struct nlmsghdr *next = (const struct nlmsghdr *)buffer; NLMSG_OK(next, left);
              next = NLMSG_NEXT(next, left))
             if (is_network(next)) appeared = 1;
