@@ -47,9 +47,9 @@ struct Outlet: Sendable {
 }
 
 /// The offers of this device to readers outside of the account. Nothing of it is stored: each run tells it anew.
-struct Outlets: Sendable {
+package struct Outlets: Sendable {
   /// The greatest number of readers: a site, and senders.
-  static let most = 9
+  package static let most = 9
 
   var all: [MessageTopic: Outlet] = [:]
   var postings = Postings<OfferPlace>()

@@ -50,7 +50,7 @@ package enum Pace {
   /// Until the roster is read again because this device can read more now.
   static let newKey: Delay = 0...1_000
   /// The pause after a report.
-  static let reportRest: Delay = 600_000...600_000
+  package static let reportRest: Delay = 600_000...600_000
   /// The pause after a message with tokens.
   static let tokensRest: Delay = 1_000...1_000
   /// Until a message for a reader is written again without a change: a day.

@@ -10,6 +10,8 @@ import Systemd
 struct Offering {
   /// The pause between two looks, in microseconds: ten minutes. The state of identityd has no events.
   private static let pause: UInt64 = 600_000_000
+  /// The pause between a change and a look, in microseconds. Several changes become one message.
+  private static let changePause: UInt64 = 1_000_000
   /// The most bytes of the fields that repeat, so that the other fields of a message have room, too.
   private static let mostBytes = 31_744
   /// The most bytes of one of these fields.
@@ -21,9 +23,11 @@ struct Offering {
   private(set) var offers: [MessageTopic: Offer] = [:]
   /// The last messages, which nobody but the readers can open.
   private var messages: [MessageTopic: SignedMessage] = [:]
-  /// Whether the offers have to be made anew, because something has changed.
-  var isDue = false
   private var timer: EventSource?
+  /// The time of the next look.
+  private var nextLook = UInt64.max
+  /// The end of the pause after the last report. A look for a report before it would change nothing.
+  private var reportRestEnd: UInt64 = 0
   private var logged: Set<String> = []
 
   /// Returns whether a topic belongs to one of the offers.
@@ -38,13 +42,17 @@ struct Offering {
     let ended = offers.values.filter { !topics.contains($0.topic) }.sorted { $0.topic.text < $1.topic.text }
     // Those of other identifiers and earlier configurations stay for the next start, which may come too early for their
     // end.
-    offers = Dictionary((ended.suffix(FleetConfiguration.mostSenders) + present).map { ($0.topic, $0) }) { $1 }
+    offers = Dictionary((ended.suffix(Outlets.most) + present).map { ($0.topic, $0) }) { $1 }
     messages = messages.filter { offers[$0.key] != nil }
     return ended
   }
 
   /// Keeps a message, or that there is none.
-  mutating func keep(_ message: SignedMessage?, on topic: MessageTopic) { messages[topic] = message }
+  mutating func keep(_ message: SignedMessage?, on topic: MessageTopic) {
+    messages[topic] = message
+    guard case .report = topic, message != nil else { return }
+    reportRestEnd = Clock.monotonicMicroseconds + UInt64(Pace.reportRest.upperBound) * 1_000
+  }
 
   /// Opens what the broker shows on a topic of an offer.
   func opened(_ bytes: [UInt8], on topic: MessageTopic, by keys: DeviceKeys) throws(Rejection) -> SignedMessage {
@@ -69,25 +77,46 @@ struct Offering {
   mutating func isNew(_ text: String) -> Bool { logged.count < Self.mostLogged && logged.insert(text).inserted }
 
   /// Looks again after a pause.
-  mutating func arm(_ loop: EventLoop, _ look: @escaping () -> Void) {
-    if timer == nil { timer = try? loop.timer(after: Self.pause, accuracy: 1_000_000, look) }
-    timer?.arm(after: Self.pause)
+  mutating func arm(_ loop: EventLoop, _ look: @escaping () -> Void) throws(SystemdError) {
+    if timer == nil { timer = try loop.timer(after: Self.pause, accuracy: 100_000, look) }
+    nextLook = .max
+    self.look(after: Self.pause)
+  }
+
+  /// Looks soon after a change, however often something changes.
+  ///
+  /// - Parameter isForReport: whether the change matters to a report alone.
+  mutating func noteChange(isForReport: Bool) {
+    let now = Clock.monotonicMicroseconds
+    look(after: max(Self.changePause, isForReport && reportRestEnd > now ? reportRestEnd - now : 0))
+  }
+
+  private mutating func look(after delay: UInt64) {
+    let moment = Clock.monotonicMicroseconds + delay
+    guard moment < nextLook else { return }
+    nextLook = moment
+    timer?.arm(after: delay)
   }
 }
 
 extension Service {
   /// Offers the present content to all readers.
   ///
-  /// - Parameter isStart: whether the rules have started, so that they know of no earlier offer.
-  func offer(isStart: Bool = false) throws(DaemonFault) {
-    offering.isDue = false
+  /// - Parameters:
+  ///   - isStart: whether the rules have started, so that they know of no earlier offer.
+  ///   - isReload: whether the readers are others.
+  func offer(isStart: Bool = false, isReload: Bool = false) throws(DaemonFault) {
     guard let account else { return }
     if configuration.siteKey != nil || !configuration.senders.isEmpty {
-      offering.arm(loop) { [unowned self] in turn { () throws(DaemonFault) in offering.isDue = true } }
+      do {
+        try offering.arm(loop) { [unowned self] in turn { () throws(DaemonFault) in try offer() } }
+      } catch {
+        warnOnce("readers outside of the account are told no changes: \(error)")
+      }
     }
     let offers: [Offer]
     do throws(DaemonFault) {
-      if isStart {
+      if isStart || isReload {
         // Before anything is read, so that no change is missed.
         if !configuration.senders.isEmpty { try link?.subscribe(to: "token") }
         if configuration.siteKey != nil { try link?.subscribe(to: "version") }
@@ -99,11 +128,9 @@ extension Service {
       return warnOnce("readers outside of the account are told nothing new: \(text)")
     }
     let ended = offering.keep(offers)
-    if isStart {
-      for offer in ended {
-        try take(.offer(offer))
-        try take(.withdraw(offer.topic))
-      }
+    for offer in ended {
+      if isStart { try take(.offer(offer)) }
+      try take(.withdraw(offer.topic))
     }
     for offer in offers { try take(.offer(offer)) }
   }
@@ -111,7 +138,7 @@ extension Service {
   private func tokenOffers(_ account: Account) throws(DaemonFault) -> [Offer] {
     guard let link, !configuration.senders.isEmpty else { return [] }
     let (tokens, areAll) = Offering.fitting(try link.tokens(of: account.present.device), \.field)
-    if !areAll { warnOnce("the push tokens are too long for one message; senders get the first \(tokens.count)") }
+    if !areAll { warnOnce("the push tokens are too long for one message; senders get those that fit") }
     var content = Fields()
     content.set(.token, tokens)
     return configuration.senders.map { sender in
@@ -124,7 +151,7 @@ extension Service {
   private func reportOffers(_ account: Account) throws(DaemonFault) -> [Offer] {
     guard let link, let siteKey = configuration.siteKey else { return [] }
     let (apps, areAll) = Offering.fitting(try link.apps(), \.field)
-    if !areAll { warnOnce("the versions are too long for one report; it has the first \(apps.count)") }
+    if !areAll { warnOnce("the versions are too long for one report; it has those that fit") }
     let state = try link.state()
     var content = Fields()
     content[.name] = account.present.description.name.bytes

@@ -102,16 +102,15 @@ package final class Service {
     self.configuration = configuration
     turn { () throws(DaemonFault) in
       guard link != nil, let broker else { return }
-      guard configuration.siteKey == former.siteKey, configuration.senders == former.senders else {
-        isStartDue = true
-        return
-      }
       if configuration.settings != former.settings { try take(.configured(configuration.settings)) }
       if configuration.access != former.access {
         broker.use(configuration)
         try take(.disconnected)
       }
       try take(.reconsider)
+      if configuration.siteKey != former.siteKey || configuration.senders != former.senders {
+        try offer(isReload: true)
+      }
     }
   }
 
@@ -324,12 +323,12 @@ package final class Service {
 
   /// Takes the events that have arrived.
   ///
-  /// - Returns: whether there were any, or identityd was asked something since, so that there may be others.
+  /// - Returns: whether identityd may have been asked something since, so that there may be others.
   @discardableResult private func follow() throws(DaemonFault) -> Bool {
     try store()
     guard let link else { return false }
-    let events = try link.events()
-    for event in events {
+    var hasAsked = false
+    for event in try link.events() {
       let attributes = Dictionary(event.attributes.map { ($0.name, $0.value) }) { $1 }
       switch (event.words.first, event.words.dropFirst().first) {
       case ("account"?, _):
@@ -345,29 +344,32 @@ package final class Service {
         try take(.forgotten(account.seal.account.tag(of: removed)))
       case ("devices"?, "changed"?):
         guard let device, attributes["value"].flatMap({ UUID($0) }) == device, let name = attributes["name"],
-          let description = account?.described(name: name), description != account?.membership.description
+          let description = account?.described(name: name), description != account?.present.description
         else { continue }
         account?.describe(description)
         try take(.described(description))
-        offering.isDue = true
-      case ("token"?, _), ("version"?, _): offering.isDue = true
+        offering.noteChange(isForReport: true)
+      // Apps cause these as often as they like, so nothing is asked at once.
+      case ("token"?, _):
+        offering.noteChange(isForReport: false)
+        continue
+      case ("version"?, _):
+        offering.noteChange(isForReport: true)
+        continue
       case ("lag"?, _): isStartDue = true
       default: break
       }
+      hasAsked = true
     }
-    var hasAsked = isStartDue
+    if isStartDue { hasAsked = true }
     while isStartDue {
       try start()
       report.noteStart()
       startPause = Self.pause
       try store()
     }
-    if offering.isDue {
-      hasAsked = true
-      try offer()
-    }
     if try store() { hasAsked = true }
-    return hasAsked || !events.isEmpty
+    return hasAsked
   }
 
   /// Stores the messages that wait. Returns whether there were any.
