@@ -1,6 +1,6 @@
 """A broker and services of the fleet, for the tests of the page."""
 
-import os, pathlib, signal, socket, subprocess
+import os, pathlib, socket, subprocess
 
 from browser import PROGRAMS, until
 
@@ -50,9 +50,6 @@ class Fleet:
             self.process.terminate()
             self.process.wait()
             self.process = None
-
-    def reload(self):
-        self.process.send_signal(signal.SIGHUP)
 
     def run(self, *words, text=None):
         """Runs the client."""

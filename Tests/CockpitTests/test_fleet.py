@@ -102,13 +102,16 @@ class FleetTest(PageCase):
         self.page.sees("The broker is not reached:", "#dialog")
         self.broker.start()
         self.page.sees("Waiting for the other device", "#dialog")
-        self.fleet.reload()
+        # The service begins anew with the new identifier.
+        self.daemon.ask("renew device")
         self.page.sees("The invitation has ended", "#dialog")
         self.page.click("Close", "#dialog")
         self.fleet.wait("state=live")
-        self.invite()
+        last, _ = self.invite()
         self.fleet.stop()
         self.page.sees("does not answer any more", "#dialog")
+        self.assertNotIn(last, self.html())
+        self.assertEqual(self.page.all("#dialog .qr"), [])
 
     def test_a_code_lets_this_device_join(self):
         self.fleet.start()
@@ -117,6 +120,7 @@ class FleetTest(PageCase):
         code = re.search(CODE, self.other.run("account", "invite").stdout)[0]
         self.page.click("Join…")
         self.page.sees("This device gets the list", "#dialog")
+        self.assertNotIn("The broker is not reached", self.page.text("#dialog"))
         self.assertEqual(self.page.run("return document.activeElement.innerText"), "Cancel")
         wrong = code[:-1] + ("A" if code[-1] != "A" else "B")
         self.page.type("#join-code", wrong)
@@ -140,7 +144,8 @@ class FleetTest(PageCase):
         self.fleet.start()
         self.follow()
         self.page.click("Join…")
-        self.page.sees("The broker is not reached:", "#dialog")
+        self.page.sees("This device gets the list", "#dialog")
+        self.assertNotIn("The broker is not reached", self.page.text("#dialog"))
         self.page.type("#join-code", code)
         self.page.click("Join", "#dialog")
         self.page.sees("The broker is not reached:", "#dialog")

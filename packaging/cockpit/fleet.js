@@ -25,14 +25,15 @@ async function askState(connection) {
   return new Map(rows.flatMap(({ attributes }) => [...attributes]));
 }
 
-/** Shows the state of the service until show() returns true, or the place is gone. */
-async function watch(place, show) {
+/** Shows the state of the service until show() returns true, or the place is gone. lost() is for a service that ends. */
+async function watch(place, show, lost = () => {}) {
   const connection = connect();
   try {
     while (place.isConnected && !show(await askState(connection))) {
       await new Promise((done) => setTimeout(done, INTERVAL));
     }
   } catch {
+    lost();
     draw(place, "lost", () => _("The fleet's service does not answer any more."));
   }
   connection.close();
@@ -80,11 +81,13 @@ function runClient(words, input = "") {
   });
 }
 
-/** Says that the broker is not reached; null if it is. */
+/** Says that the broker is not reached; null if it is, or is not needed yet. */
 function trouble(state) {
-  if (["live", "reading", "joining"].includes(state.get("state"))) return null;
-  const reason = visible(state.get("reason") ?? state.get("state") ?? "");
-  return format(_("The broker is not reached: $0"), reason);
+  const phase = state.get("state");
+  // A reason stays until the device is live.
+  if (["live", "reading", "joining"].includes(phase)) return null;
+  const reason = state.get("reason") ?? (phase === "refused" ? phase : undefined);
+  return reason === undefined ? null : format(_("The broker is not reached: $0"), visible(reason));
 }
 
 // MARK: Invitations
@@ -107,7 +110,7 @@ function showCode(title, { code, expires, qr }) {
   const until = element("p", {}, _("Good until:"), " ", time(expires));
   const secret = element("div", {}, element("p", {}, letters), picture(qr), until);
   openDialog(title, [secret, progress]);
-  watch(progress, (state) => {
+  const show = (state) => {
     const [invitation, newcomer] = [state.get("invitation"), state.get("newcomer")];
     const isOpen = invitation === "open";
     if (!isOpen) secret.remove();
@@ -118,7 +121,8 @@ function showCode(title, { code, expires, qr }) {
       return _("The invitation has ended, because the service has begun anew. Make another one.");
     });
     return !isOpen;
-  });
+  };
+  watch(progress, show, () => secret.remove());
 }
 
 /** Draws a QR code from its rows. */
@@ -148,10 +152,10 @@ function picture(rows) {
 /** Joins an account with a code. */
 export function join(page) {
   const title = _("Join an account");
-  return openWithService(page, title, (state) => {
+  return openWithService(page, title, () => {
     const attributes = { id: "join-code", type: "text", maxlength: "40", autocomplete: "off", spellcheck: "false" };
     const input = element("input", attributes);
-    const progress = element("p", { role: "status" }, trouble(state));
+    const progress = element("p", { role: "status" });
     const run = async () => {
       let isOver = false;
       watch(progress, (state) => {
