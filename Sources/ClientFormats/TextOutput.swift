@@ -51,14 +51,18 @@ package struct TextOutput {
   private func bare(_ content: ReplyLine.Content) -> String {
     if content.words.isEmpty, content.attributes.isEmpty { return "" }
     if content.words.isEmpty {
-      return content.attributes.map { "\($0.name)=\(visible($0.value))" }.joined(separator: " ") + "\n"
+      return content.attributes.map(pair).joined(separator: " ") + "\n"
     }
     return content.words.map(visible).joined(separator: " ") + "\n"
   }
 
   private func line(_ row: ReplyLine.Content) -> String {
-    let attributes = row.attributes.map { "\($0.name)=\(visible($0.value))" }
-    return (row.words.map(visible) + attributes).joined(separator: "  ") + "\n"
+    (row.words.map(visible) + row.attributes.map(pair)).joined(separator: "  ") + "\n"
+  }
+
+  /// Formats an attribute. Its name can come from another device, as the app of a report does.
+  private func pair(_ attribute: ReplyLine.Attribute) -> String {
+    "\(visible(attribute.name))=\(visible(attribute.value))"
   }
 
   /// Formats rows without a declaration. Rows with one attribute each form a list of properties.

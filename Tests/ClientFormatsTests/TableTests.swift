@@ -42,6 +42,15 @@ import Testing
         == "UUID                                  SELF  FUTURE\n\(Self.uuid)  no    x\n")
   }
 
+  @Test func `hidden characters in a name are escaped`() {
+    var row = ReplyLine.Content()
+    row.attributes = [.init(name: "app.a\u{1b}[2J\nforged", value: "1")]
+    let answer = DaemonConnection.Answer(rows: [row], final: .ok(ReplyLine.Content()))
+    for form in [TextOutput.Form.lines, .bare] {
+      #expect(TextOutput(.hyphen, form).text(answer, to: ["stats"]) == "\"app.a\\u001b[2J\\nforged\"=1\n")
+    }
+  }
+
   @Test func `numbers are aligned on the right`() throws {
     #expect(
       try text(
