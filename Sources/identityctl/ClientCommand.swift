@@ -60,7 +60,7 @@ package struct ClientCommand: Sendable {
     ClientCommand(
       "account invite",
       summary: "Invite a device with a code, or write an invitation into a file. A person with either can join.",
-      isForFleet: true, answer: .object(.init([.word("code").optional], [.time("expires")]))),
+      isForFleet: true, answer: .object(.init([.word("code").optional], [.time("expires"), .word("qr").optional]))),
     ClientCommand(
       "account join", [.optional("CODE")], summary: "Join an account with a code, or by the invitation in a file.",
       isForFleet: true, answer: .object(.init([], [.word("account").optional]))),
@@ -93,7 +93,8 @@ package struct ClientCommand: Sendable {
   private static let state = Verb.Line(
     [],
     [.word("state")]
-      + ["broker", "reason", "join"].map { .word($0).optional } + ["twin", "alone"].map { .boolean($0).optional }
+      + ["broker", "reason", "join", "invitation", "newcomer"].map { .word($0).optional }
+      + ["twin", "alone"].map { .boolean($0).optional }
       + ["connected", "rotations", "held", "dropped", "foreign", "beyond-bound"].map { .number($0).optional })
 
   /// A report in an answer.

@@ -16,7 +16,7 @@ extension Program {
     let operands = line.words.dropFirst(2)
     let isSite = operands.first?.lowercased() == "site"
     guard isSite || operands.first?.lowercased() == "sender", operands.count <= (isSite ? 1 : 2) else {
-      throw CommandLine.UsageError("'fleet keygen' needs 'site', or 'sender' and its NAME")
+      throw CommandLine.UsageError("'fleet keygen' needs 'site', or 'sender' with an optional NAME")
     }
     let name = operands.dropFirst().first ?? "sender"
     guard !name.isEmpty,
