@@ -42,6 +42,7 @@ class Client:
 
     def __init__(self, path):
         self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.settimeout(60)
         self.socket.connect(str(path))
         self.lines = self.socket.makefile("r", newline="\n")
 
@@ -127,14 +128,16 @@ class Measurement:
         listeners = [Client(device / "socket") for device in devices]
         for listener in listeners:
             listener.ask("subscribe devices")
-        # What follows the start, such as the second reading, is not measured.
-        time.sleep(2)
         durations = []
         for change in range(CHANGES):
             began = time.monotonic()
-            writers[change % 3].ask(f"devices name name{change}")
+            name = f"name{change}"
+            if (answer := writers[change % 3].ask(f"devices name {name}")) != "OK\n":
+                sys.exit(f"fleet.py: a device did not take its name: {answer}")
             for place, listener in enumerate(listeners):
-                listener.lines.readline()
+                event = listener.lines.readline()
+                if f"name={name}" not in event.split():
+                    sys.exit(f"fleet.py: not the event of {name}: {event}")
                 if place != change % 3:
                     durations.append((time.monotonic() - began) * 1_000)
             time.sleep(max(0, began + 0.35 - time.monotonic()))

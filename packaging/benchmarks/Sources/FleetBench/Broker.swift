@@ -19,7 +19,7 @@ final class Broker {
   /// - Parameter base: the first of up to nine free ports.
   init(_ engine: Engine, base: UInt16, keepsMessages: Bool = false) throws {
     self.engine = engine
-    folder = FileManager.default.temporaryDirectory.appending(path: "fleet-bench-\(base)")
+    folder = FileManager.default.temporaryDirectory.appending(path: "fleet-bench-\(Foundation.UUID().uuidString)")
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
     switch engine {
     case .mosquitto:
@@ -71,7 +71,7 @@ final class Broker {
         process.arguments = ["-c", folder.appending(path: "mosquitto.conf").path]
       case .nats:
         process.executableURL = URL(
-          filePath: ProcessInfo.processInfo.environment["NATS_SERVER"] ?? "/usr/sbin/nats-server")
+          filePath: ProcessInfo.processInfo.environment["IDENTITYD_NATS_SERVER"] ?? "/usr/sbin/nats-server")
         process.arguments = ["-c", folder.appending(path: "node\(place).conf").path]
       }
       process.standardInput = FileHandle.nullDevice
@@ -79,16 +79,33 @@ final class Broker {
       process.standardError = FileHandle.nullDevice
       try process.run()
       nodes.append(process)
-    }
-    for port in ports {
-      let deadline = Date(timeIntervalSinceNow: 60)
-      while try !Probe.answers(port) {
-        guard nodes.allSatisfy(\.isRunning), Date() < deadline else {
-          throw BenchError("\(engine.rawValue) does not answer at port \(port)")
-        }
-        usleep(50_000)
+      // Nodes that start at the same moment sometimes find no place for their streams.
+      if engine == .nats {
+        let route = ports[0] + 6 + UInt16(place)
+        try wait(for: route) { try Self.isListening(route) }
       }
     }
+    for port in ports { try wait(for: port) { try Probe.answers(port) } }
+  }
+
+  /// Waits until a port answers. The program behind it has to be one of the nodes, not one that was there before.
+  private func wait(for port: UInt16, until answers: () throws -> Bool) throws {
+    let deadline = Date(timeIntervalSinceNow: 60)
+    var isAnswered = false
+    while !isAnswered {
+      isAnswered = try answers()
+      guard nodes.allSatisfy(\.isRunning), Date() < deadline else {
+        throw BenchError("\(engine.rawValue) does not answer at port \(port)")
+      }
+      if !isAnswered { usleep(50_000) }
+    }
+  }
+
+  /// Returns whether a program listens at a port of the loopback interface.
+  private static func isListening(_ port: UInt16) throws -> Bool {
+    // The state 0A is LISTEN.
+    try String(contentsOfFile: "/proc/net/tcp", encoding: .utf8)
+      .contains(String(format: " 0100007F:%04X 00000000:0000 0A ", port))
   }
 
   /// Kills all nodes with SIGKILL.

@@ -17,7 +17,7 @@ struct Extrapolation {
     let clusters = (devices / Self.perCluster).rounded(.up)
     let each = devices / clusters
     let name = devices >= 1e6 ? "\(Int(devices / 1e6)) million devices" : "\(Int(devices)) devices"
-    table.add("\(name): clusters", clusters, "", note: "computed, as all of these")
+    table.add("\(name): clusters", clusters, "", note: "computed, as all of these, without TLS and keep-alives")
     table.add("\(name): memory of a node", each * memory / 1_048_576, "GB")
     table.add("\(name): records published in a cluster", each * Self.recordsPerDay / 86_400, "a second")
     let lost = nodes > 1 ? each / Double(nodes) : each

@@ -50,7 +50,7 @@ enum Measurement: String, CaseIterable {
 /// The command line of `FleetBench`.
 struct Options {
   private static let known: [CommandLine.Option] = [
-    .init("engine", value: "NAME", "The broker: mosquitto or nats (three nodes; NATS_SERVER names the program)."),
+    .init("engine", value: "NAME", "The broker: mosquitto or nats (a cluster of three nodes)."),
     .init("devices", value: "N", "How many devices connect; 10000 where it is not given, and 3000 for nats."),
     .init("account", value: "N", "How many devices the large account has; 10000 where it is not given."),
     .init("records", value: "N", "How many records fill a broker; 100000 where it is not given."),
@@ -102,7 +102,8 @@ struct Options {
       throw CommandLine.UsageError("--engine cannot be '\(word)'; allowed: mosquitto, nats")
     }
     self.engine = engine
-    devices = try number("devices", 10...15_000, engine == .nats ? 3_000 : 10_000)
+    // Whole accounts of five.
+    devices = try number("devices", 10...15_000, engine == .nats ? 3_000 : 10_000) / 5 * 5
     account = try number("account", 10...16_000, 10_000)
     records = try number("records", 100...1_000_000, 100_000)
     spread = try number("spread", 0...600, 5)

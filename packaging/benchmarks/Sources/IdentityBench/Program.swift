@@ -114,6 +114,8 @@ enum Program {
 
       Measures the identityd that stands beside it, in folders of its own below $TMPDIR. Without a BENCHMARK it runs all:
       \(list)
+      "packaging/bench fleet" measures how long a change takes to another device of a fleet. It takes no options.
+
       Options:
       \(LinuxSystem.CommandLine.help(Options.known))
       It ends with status 1 where a target is missed, and with 2 where something could not be measured.
