@@ -77,10 +77,8 @@ extension FleetServiceTests {
   }
 
   @Test func `a network that appears ends the wait`() throws {
-    let device = try FleetUnderTest("Broker=mqtt://127.0.0.1:1883\nSpread=0")
+    let device = try FleetUnderTest("Broker=mqtt://127.0.0.1:1883\nSpread=0", at: ["unshare", "--net"])
     #expect(try device.ask("account create alice") == ["OK"])
-    device.end(with: SIGKILL)
-    try device.start(through: ["unshare", "--net"])
     let inside = ["nsenter", "--net=/proc/\(device.processID)/ns/net"]
     let folder = try TemporaryFolder()
     func broker(_ setting: String) throws -> Process {
@@ -95,6 +93,7 @@ extension FleetServiceTests {
     func change(_ words: String...) throws { #expect(try run(inside + ["ip"] + words).status == 0) }
     try change("link", "set", "lo", "up")
     let refusing = try broker("allow_anonymous false")
+    defer { if refusing.isRunning { refusing.terminate() } }
     // Now it waits for five minutes.
     try device.wait(state: "refused")
     refusing.terminate()

@@ -39,6 +39,10 @@ extension FleetServiceTests {
     #expect(devices[0].log.contains("laptop (") && !devices[0].log.contains(code))
     let rows = try devices[0].ask("fleet status")
     #expect(rows.contains("* invitation=used") && rows.contains("* newcomer=laptop"), "\(rows)")
+    #expect(
+      try JSONSchema.faults(in: [
+        ("fleet status", try devices[0].identityctl("fleet", "status", "--json").output)
+      ]) == "")
     try devices[0].wait("nothing is left of the invitation") {
       try broker.retained("identityd/v1/join/+/+").isEmpty
     }
@@ -105,6 +109,12 @@ extension FleetServiceTests {
     #expect(try read(account, as: "stranger", "secret") == 0)
   }
 
+  /// Returns how often a process with one thread has waited for something.
+  private func waits(of process: Process) throws -> Int {
+    let status = try String(contentsOfFile: "/proc/\(process.processIdentifier)/status", encoding: .utf8)
+    return try #require(status.firstMatch(of: /\nvoluntary_ctxt_switches:\t(\d+)/).flatMap { Int($0.1) })
+  }
+
   @Test func `an attempt to join outlives the daemon, and the client waits`() throws {
     let broker = try BrokerUnderTest()
     let devices = try fleet(["desk"], at: broker)
@@ -121,8 +131,9 @@ extension FleetServiceTests {
     try laptop.wait("the attempt begins") { try laptop.ask("fleet status").contains("* join=trying") }
     laptop.daemon.end(with: SIGKILL)
     try laptop.wait("the service cannot tell") { try laptop.ask("fleet status")[0].hasPrefix("ERR unavailable ") }
-    // Longer than the client's pause between two questions.
-    usleep(500_000)
+    // The client waits at most for an answer and for its pause, so it asks twice meanwhile.
+    let before = try waits(of: joining)
+    try laptop.wait("the client asks again") { try waits(of: joining) >= before + 5 }
     try laptop.daemon.start()
     try broker.start()
     joining.waitUntilExit()

@@ -116,7 +116,6 @@ struct FleetKillTests {
     // Later changes could hide a loss, so all are killed once more without any.
     for device in devices { try device.wait(state: "live") }
     for victim in victims { try kill(victim, of: devices, broker) }
-    let changes = renaming.changes
     let start = Date()
     for device in devices {
       try device.wait("all agree") {
@@ -135,10 +134,9 @@ struct FleetKillTests {
     for device in devices {
       #expect(try !device.daemon.client().ask("status").contains { $0.hasPrefix("* suspect=") }, "no false twin")
     }
-    #expect(changes > kills)
     try Trial(name).report(
       tried: kills + victims.count, lost: witness.reused.count,
-      "\(changes) changes, agreed after \(Int(duration.rounded(.up))) s")
+      "\(renaming.changes) changes, agreed after \(Int(duration.rounded(.up))) s")
   }
 
   /// Returns the records that a device has stored, in hexadecimal digits, sorted.
