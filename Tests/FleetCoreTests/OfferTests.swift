@@ -55,6 +55,20 @@ import Testing
     return .arrived(topic, .message(message), isRetained: true)
   }
 
+  @Test func `an offer that a twin replaces is not put back`() throws {
+    var talk = try Conversation()
+    _ = try talk.settle()
+    let first = try offer(talk, tokens("a"))
+    talk.tell(.offer(first))
+    talk.tell(.boxed(first.topic, try message(talk, first, 1)))
+    try talk.show(talk.record(0, 100, run: 2))
+    talk.tell(.wrote(talk.speakers[0].tag, try talk.record(0, 101)))
+    try talk.show(talk.record(0, 102, run: 2))
+    #expect(talk.fleet.twin == .twin(Run(high: 2, low: 2), .unknown))
+    talk.tell(.arrived(first.topic, .rejected(.seal), isRetained: true))
+    #expect(talk.tell(.woke(.offer(first.topic))).isEmpty)
+  }
+
   @Test func `tokens are published whenever they change, and read back`() throws {
     var talk = try Conversation()
     _ = try talk.settle()
