@@ -78,13 +78,19 @@ struct Member: Sendable {
 
   /// Takes other durations. The present waits begin anew.
   mutating func configure(_ settings: Settings, _ actions: inout [Action]) {
-    if settings.heartbeat != self.settings.heartbeat, speaker.state == .current {
-      actions.append(.wake(.heartbeat, after: Pace.about(settings.heartbeat, percent: 10)))
+    let former = self.settings
+    self.settings = settings
+    if settings.heartbeat != former.heartbeat, speaker.state == .current {
+      actions.append(.wake(.heartbeat, after: heartbeat))
     }
-    if settings.resync != self.settings.resync, readings > Pace.rereadings.count, reading == nil {
+    if settings.resync != former.resync, readings > Pace.rereadings.count, reading == nil {
       actions.append(.wake(.reread, after: Pace.about(settings.resync, percent: 20)))
     }
-    self.settings = settings
+  }
+
+  /// The time until the own record is published again. Two machines with one identity publish half as often.
+  var heartbeat: Delay {
+    Pace.about(twins.mark == nil ? settings.heartbeat : 2 * settings.heartbeat, percent: 10)
   }
 
   // MARK: Connections

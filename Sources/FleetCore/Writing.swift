@@ -40,8 +40,7 @@ extension Member {
       }
       if tag == membership.tag { actions.append(.wake(.leaving, after: Pace.leaving)) }
     } else {
-      let heartbeat = twins.mark == nil ? settings.heartbeat : 2 * settings.heartbeat
-      actions.append(.wake(.heartbeat, after: Pace.about(heartbeat, percent: 10)))
+      actions.append(.wake(.heartbeat, after: heartbeat))
     }
     if isHigher {
       roster.adopt(message, at: tag)
