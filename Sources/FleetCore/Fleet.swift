@@ -190,7 +190,9 @@ package struct Fleet: Sendable {
 
   private mutating func reconsider(_ actions: inout [Action]) {
     switch phase {
-    case .waiting, .refused: wait(attempt: 0, &actions)
+    // The attempt stays, so that a network that comes and goes does not make a broker's trouble worse.
+    case .waiting: actions.append(.wake(.connect, after: 0...settings.spread))
+    case .refused: wait(attempt: 0, &actions)
     case .noAccount, .noKeys, .connecting, .reading, .joining, .live, .ended: break
     }
   }

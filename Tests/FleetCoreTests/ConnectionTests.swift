@@ -153,6 +153,8 @@ import Testing
     #expect(
       waits.map { $0.joined() } == [10, 20, 40, 80, 160, 300, 300, 300].map { "wake connect 0...\($0 * 1_000)" })
     #expect(talk.tell(.reconsider) == ["wake connect 0...5000"])
+    talk.tell(.woke(.connect))
+    #expect(talk.tell(.disconnected) == ["wake connect 0...300000"])
   }
 
   @Test func `refused credentials are tried again every five minutes, or after a change`() throws {

@@ -17,8 +17,8 @@ package final class Service {
   /// The pauses before another start, at first and at most, and before another attempt to store a message, in
   /// microseconds.
   private static let (pause, longestPause, storePause): (UInt64, UInt64, UInt64) = (500_000, 30_000_000, 5_000_000)
-  /// A day, in microseconds.
-  private static let day: UInt64 = 86_400_000_000
+  /// A day, and the shortest time between two attempts because of a network, in microseconds.
+  private static let (day, networkPause): (UInt64, UInt64) = (86_400_000_000, 60_000_000)
 
   let loop: EventLoop
   private let daemon: DaemonSocket
@@ -41,6 +41,9 @@ package final class Service {
   /// The watch on the networks. Nil if the system refuses it, and then a pause before an attempt to connect takes its time.
   private let network = try? NetworkWatch()
   private var networkSource: EventSource?
+  private var networkTimer: EventSource?
+  /// The end of the pause after an attempt because of a network. The kernel tells of addresses that are only refreshed.
+  private var networkPauseEnd: UInt64 = 0
   /// The pause before the next start after a fault. It doubles until a start succeeds.
   private var startPause = pause
   private var storeTimer: EventSource?
@@ -86,9 +89,19 @@ package final class Service {
     dateTimer = try loop.timer(after: Self.day, accuracy: Self.pause) { [unowned self] in
       turn { () throws(DaemonFault) in try tellDate() }
     }
+    networkTimer = try loop.timer(after: 0, accuracy: 1_000) { [unowned self] in
+      switch fleet.phase {
+      case .waiting, .refused: break
+      case .noAccount, .noKeys, .connecting, .reading, .joining, .live, .ended: return
+      }
+      networkPauseEnd = Clock.monotonicMicroseconds + Self.networkPause
+      turn { () throws(DaemonFault) in try take(.reconsider) }
+    }
     networkSource = try network.map { network throws(SystemdError) in
       try loop.watch(readable: network.descriptor.number) { [unowned self] in
-        if network.hasAppeared() { turn { () throws(DaemonFault) in try take(.reconsider) } }
+        guard network.hasAppeared() else { return }
+        let now = Clock.monotonicMicroseconds
+        networkTimer?.arm(after: max(networkPauseEnd, now) - now)
       }
     }
     startTimer = try loop.timer(after: 0, accuracy: 1_000) { [unowned self] in
@@ -350,11 +363,8 @@ package final class Service {
         try take(.described(description))
         offering.noteChange(isForReport: true)
       // Apps cause these as often as they like, so nothing is asked at once.
-      case ("token"?, _):
-        offering.noteChange(isForReport: false)
-        continue
-      case ("version"?, _):
-        offering.noteChange(isForReport: true)
+      case ("token"?, _), ("version"?, _):
+        offering.noteChange(isForReport: event.words.first == "version")
         continue
       case ("lag"?, _): isStartDue = true
       default: break
