@@ -89,7 +89,7 @@ package final class Service {
     dateTimer = try loop.timer(after: Self.day, accuracy: Self.pause) { [unowned self] in
       turn { () throws(DaemonFault) in try tellDate() }
     }
-    networkTimer = try loop.timer(after: 0, accuracy: 1_000) { [unowned self] in
+    networkTimer = try loop.timer(after: Self.day, accuracy: 1_000) { [unowned self] in
       switch fleet.phase {
       case .waiting, .refused: break
       case .noAccount, .noKeys, .connecting, .reading, .joining, .live, .ended: return
