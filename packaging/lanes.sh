@@ -327,11 +327,14 @@ pure_lanes() {
 
 # Lanes with the programs of a sanitizer, and with the tests that run sanitized code in their own process.
 sanitized_lanes() {
-  local sanitizer=$1 all='^EndToEndTests\.' first='^EndToEndTests\.[A-I]' plain
+  local sanitizer=$1 all='^EndToEndTests\.' first='^EndToEndTests\.[A-I]' fleet='^EndToEndTests\.Fleet' plain
   plain="$(trial_names)|$PLAIN_SUITES"
   case $sanitizer in
     address)
-      lane "end-to-end with AddressSanitizer, A to I" sanitized_programs address --filter "$first" --skip "$plain"
+      # Devices of a fleet mostly wait for each other.
+      waiting_lane "fleet with AddressSanitizer" sanitized_programs address --filter "$fleet" --skip "$plain"
+      lane "end-to-end with AddressSanitizer, A to I" \
+        sanitized_programs address --filter "$first" --skip "$fleet" --skip "$plain"
       lane "end-to-end with AddressSanitizer, J to Z" \
         sanitized_programs address --filter "$all" --skip "$first" --skip "$plain"
       lane "edges with AddressSanitizer" sanitized_edges address --skip "$PLAIN_STORE_TESTS"
