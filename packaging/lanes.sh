@@ -6,7 +6,8 @@
 # --- Steps: one after the other -----------------------------------------------------------------------------------
 
 # Sets "processor" to the CPU time of all processes that this shell has waited for, in seconds. A command substitution
-# would be a shell of its own, with other times.
+# would be a shell of its own, with other times. So the time of a step includes the lanes that end meanwhile, and no time
+# includes the processes in containers, which have no parent here.
 read_processor_time() {
   local file=$logs/processor-time.$BASHPID
   times >"$file"
