@@ -39,6 +39,19 @@ extension FleetServiceTests {
     #expect(lines.count == 1, "\(lines)")
   }
 
+  @Test func `a broker that acknowledges no subscription is left, and named in the log`() throws {
+    let (number, port) = try BrokerUnderTest.listener()
+    let listener = Descriptor(adopting: number)
+    let device = try FleetUnderTest("Broker=mqtt://127.0.0.1:\(port)\nSpread=0")
+    #expect(try device.ask("account create alice") == ["OK"])
+    let connection = Descriptor(adopting: accept(listener.number, nil, nil))
+    // MQTT 3.1.1: CONNACK, accepted. Nothing else is answered.
+    try connection.sendAll([0x20, 2, 0, 0])
+    try device.wait("the reason is logged") {
+      device.log.contains("127.0.0.1:\(port): the broker does not acknowledge a subscription in time")
+    }
+  }
+
   @Test func `a new configuration is used at once`() throws {
     let broker = try BrokerUnderTest()
     let other = try BrokerUnderTest()

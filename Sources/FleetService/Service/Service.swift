@@ -166,7 +166,7 @@ package final class Service {
     switch action {
     case .readKeys: isStartDue = true
     case .connect: connectToBroker()
-    case .disconnect: broker?.disconnect()
+    case .disconnect: leaveBroker()
     case .subscribe(let filter): broker?.subscribe(to: filter)
     case .publish(let topic, let message):
       try store()

@@ -14,6 +14,12 @@ extension Service {
     inputs.append(.disconnected)
   }
 
+  /// Ends the connection for the rules, which go on with another attempt only if a subscription was not acknowledged.
+  func leaveBroker() {
+    if case .waiting = fleet.phase { noteEnd("the broker does not acknowledge a subscription in time") }
+    broker?.disconnect()
+  }
+
   /// Takes the reports of the connection.
   func hear() throws(DaemonFault) {
     guard let broker else { return }
