@@ -37,15 +37,13 @@ final class Device {
   /// The figures of the device over all connections.
   private(set) var figures = Figures()
 
-  /// What a device has done so far.
+  /// The figures of a device, over all of its connections.
   struct Figures {
     /// Deadlines that passed, and packets that arrived.
     var wakeups = 0
     var packets = 0
     /// The bytes of earlier connections.
     var (sent, received) = (0, 0)
-    /// Messages of other devices that were stored.
-    var stored = 0
     /// Messages that were dropped, and suspicions: none is expected.
     var faults = 0
   }
@@ -162,7 +160,6 @@ final class Device {
     case .announce(let topic, let draft): publish(try seal(draft, on: topic).bytes, on: topic, isRetained: false)
     case .write(let draft): inputs.append(.wrote(draft.tag, try seal(draft, on: .device(account.id, draft.tag))))
     case .store(let tag, _):
-      figures.stored += 1
       if tag != self.tag { town.noteArrival(at: self, of: tag) }
     case .wake(let deadline, let delay): deadlines[deadline] = town.schedule(deadline, after: delay, of: self)
     case .cancel(let deadline): deadlines[deadline] = nil

@@ -52,7 +52,6 @@ final class Town {
       sum.packets += one.packets
       sum.sent += one.sent
       sum.received += one.received
-      sum.stored += one.stored
       sum.faults += one.faults
     }
   }
