@@ -94,7 +94,7 @@ package struct Check: Sendable {
     },
     Check(
       "fleet",
-      "Where the fleet's service is in use: it runs, has its keys and a broker, and speaks for this device alone.",
+      "The fleet's service, if it is in use, runs, has its keys and a broker, and speaks for this device alone.",
       facts: [
         .word("service"), .word("state"), .word("broker"), .word("reason"), .number("connected"), .boolean("twin"),
         .boolean("alone"),

@@ -6,7 +6,7 @@ import IdentityCore
 import IdentityWire
 import LinuxSystem
 
-// What the fleet's service cannot show at once: the reports for a site, and who is connected.
+// Commands that ask the fleet's service several times: the reports for a site, and the list of connected devices.
 extension Program {
   /// The pause between two questions for reports, in microseconds.
   private static let reportPause: UInt64 = 50_000

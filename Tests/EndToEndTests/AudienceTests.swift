@@ -148,7 +148,7 @@ import Testing
     }
     #expect(try heard(fleet) == ["token created", "version installed", "token invalidated", "account changed"])
     #expect(try heard(plain) == ["account changed"])
-    // What the right also lets the app ask for. Its own data is all that it reads or changes otherwise.
+    // The right admits these requests, too. All other requests of the app concern its own data alone.
     #expect(try fleet.ask("token list app=*").count == 2)
     #expect(try fleet.ask("version state app=*").count == 2)
     #expect(try fleet.ask("token get fcm app=org.example.own")[0].hasPrefix("ERR denied "))

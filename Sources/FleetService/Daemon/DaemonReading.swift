@@ -3,7 +3,7 @@ import IdentityClient
 import IdentityCore
 import IdentityWire
 
-// What the service reads for readers outside of the account.
+// Requests for the data that readers outside of the account get.
 extension DaemonLink {
   /// The state of identityd for a report.
   struct State {

@@ -2,7 +2,7 @@
 ///
 /// The others wait in the connection's mailbox, and once that is full, TCP holds the broker back.
 package struct Inflow {
-  /// What to do about the next message.
+  /// The treatment of the next message.
   package enum Verdict: Equatable, Sendable {
     /// Open it.
     case open

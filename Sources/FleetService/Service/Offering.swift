@@ -6,7 +6,7 @@ import IdentityWire
 import LinuxSystem
 import Systemd
 
-/// What this device tells readers outside of the account: its push tokens to senders, and its report to a site.
+/// The messages of this device for readers outside of the account: its push tokens for senders, and its report for a site.
 struct Offering {
   /// The pause between two looks, in microseconds: ten minutes. The state of identityd has no events.
   private static let pause: UInt64 = 600_000_000

@@ -96,7 +96,7 @@ final class SiteReading {
     if let bucket = buckets.first { connection.subscribe(to: TopicFilter.reports(site, bucket).text) }
   }
 
-  /// What an operator has to allow.
+  /// Returns the permission that the operator of the broker has to give.
   static func advice(_ site: ReaderID) -> String {
     "the broker has to let the user of this device read identityd/v1/site/\(site)/+/+"
   }
