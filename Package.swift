@@ -45,8 +45,8 @@ let hardened: [CSetting] = [.define("_FORTIFY_SOURCE", to: "3", .when(configurat
 /// the saved corpora.
 let isFuzzed = Context.environment["IDENTITYD_FUZZ"] == "1"
 let fuzzDependencies: [Target.Dependency] = [
-  "AppManifests", "ClientFormats", "ClientSecrets", "ConfigurationFiles", "FleetWire", "IdentityClient", "IdentityCore",
-  "IdentityStore", "IdentityWire", "LinuxSystem", "TestSupport",
+  "AppManifests", "ClientFormats", "ClientSecrets", "ConfigurationFiles", "FleetService", "FleetWire", "IdentityClient",
+  "IdentityCore", "IdentityStore", "IdentityWire", "LinuxSystem", "TestSupport",
 ]
 let fuzz: Target =
   isFuzzed

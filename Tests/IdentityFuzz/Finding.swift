@@ -37,6 +37,8 @@ var fuzzTargets: [String: any FuzzTarget.Type] {
     "configuration": ConfigurationTarget.self,
     "client": ClientTarget.self,
     "fleet": FleetMessageTarget.self,
+    "fleet-configuration": FleetConfigurationTarget.self,
+    "fleet-control": FleetControlTarget.self,
     "releases": ReleaseTarget.self,
   ]
 }

@@ -41,11 +41,13 @@ import Testing
     "%h", "%l", "%m", "%n", "%r", ".service", "557e5958-d390-4cbf-b928-2a2b19a1399a", "AccessGroups=",
     "DeviceIdentifier=", "ERR ", "EVENT ", "OK", "Rights=", "Unit=", "User=", "Vendor=", "VersionOrder=", "[App]",
     "\\\\u00",
-    "app=*", "boot", "commit=yes", "device", "dry-run=yes", "force=yes", "generation=1 counter=1 record=AAAA",
-    "group=*",
-    "identityd-backup 1 argon2id ops=", "installation", "lifetime=installation", "limit=one", "of=os", "order=linux",
-    "org.a", "org.b", "org.c", "org.media", "org.shared", "session", "snapshot=yes", "this-device-only=yes",
-    "user:1000", "vendor",
+    "%a2", "127.0.0.1", "AllowPlaintext=", "Broker=", "Sender=", "SiteKey=", "Spread=", "Username=", "[Fleet]",
+    "account create", "account invite", "account join", "account leave", "account rotate", "app=*", "boot", "code=",
+    "commit=yes", "device", "dry-run=yes", "fleet credentials", "fleet peers", "fleet reports", "fleet status",
+    "fleet who", "force=yes", "generation=1 counter=1 record=AAAA", "group=*", "identityd-backup 1 argon2id ops=",
+    "installation", "lifetime=installation", "limit=one", "meeting=", "mqtt://", "mqtts://", "of=os", "order=linux",
+    "org.a", "org.b", "org.c", "org.media", "org.shared", "reading=", "session", "site=", "snapshot=yes",
+    "this-device-only=yes", "user:1000", "vendor", "without=",
   ]
 
   @Test func `the fuzz dictionary contains the words of the table`() throws {

@@ -9,7 +9,7 @@ package final class ControlSocket {
   /// The greatest number of connections at a time. A further one takes the place of the oldest.
   private static let mostConnections = 8
   /// The maximum length of a line in bytes, including its line feed: an invitation in Base64 fits.
-  private static let longestLine = 8_192
+  static let longestLine = 8_192
 
   private let loop: EventLoop
   private let listener: Descriptor
