@@ -12,9 +12,10 @@ extension Opening {
     let dataKey = try keys.freshDataKey(of: identity, at: now, in: directory.folder)
     try writeDraft(in: directory, identity: identity, dataKey)
     // These files may be left over from a removed database. SQLite would take them for files of the new one.
-    try directory.folder.remove(Store.logName)
-    try directory.folder.remove(Store.fileName + "-journal")
-    try directory.folder.synchronize()
+    for name in [Store.logName, Store.fileName + "-journal"] where try directory.folder.status(of: name) != nil {
+      try directory.folder.remove(name)
+      try directory.folder.synchronize()
+    }
     try directory.folder.rename(Store.draftName, to: Store.fileName)
     try directory.folder.synchronize()
     try read(in: directory)
@@ -32,8 +33,12 @@ extension Opening {
     try directory.folder.create(Store.draftName, mode: 0o600)
     do {
       let database = try Database(path: "\(directory.folder.path)/\(Store.draftName)", create: true)
+      // A draft that is not whole is removed, so its transaction needs neither a journal on disk nor syncs.
+      try database.execute("PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF")
       try database.create(
         identity: identity, created: now, settings: firstSettings, key: dataKey, key.authenticator)
+      // A later connection would need four syncs for this change.
+      try database.execute("PRAGMA journal_mode = WAL")
     }
     let draft = try directory.folder.open(Store.draftName, flags: O_RDWR)
     try draft.synchronize(name: Store.draftName)
