@@ -27,12 +27,34 @@ package func run(_ command: [String], environment: [String: String] = [:], input
   process.standardError = errors
   process.standardInput = standardInput
   try process.runUnmasked()
+  // A program waits while one of its pipes is full.
+  let reader = PipeReader(errors)
   try standardInput.fileHandleForWriting.write(contentsOf: Data((input ?? "").utf8))
   try standardInput.fileHandleForWriting.close()
   let out = try output.fileHandleForReading.readToEnd() ?? Data()
-  let error = try errors.fileHandleForReading.readToEnd() ?? Data()
+  let error = reader.wait()
   process.waitUntilExit()
   return (process.terminationStatus, String(decoding: out, as: UTF8.self), String(decoding: error, as: UTF8.self))
+}
+
+/// Reads a pipe to its end in a thread of its own.
+private final class PipeReader: @unchecked Sendable {
+  // Sendable: only the thread writes `data`, and it is read after the thread has signalled its end.
+  private var data = Data()
+  private let done = DispatchSemaphore(value: 0)
+
+  init(_ pipe: Pipe) {
+    let file = pipe.fileHandleForReading
+    Thread.detachNewThread { [self] in
+      data = (try? file.readToEnd()) ?? Data()
+      done.signal()
+    }
+  }
+
+  func wait() -> Data {
+    done.wait()
+    return data
+  }
 }
 
 /// Runs the bundled client against a daemon.
