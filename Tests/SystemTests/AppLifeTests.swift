@@ -82,7 +82,7 @@ extension SystemTests {
     }
   }
 
-  @Test(arguments: Container.suites)
+  @Test(arguments: Container.oldest)
   func `an app has its identifiers, versions, items and tokens from installation to purge`(suite: String) async throws {
     let system = try await Container.ready(suite)
     for version in ["1.0", "1.1"] { try await bring(version, to: system) }
@@ -138,7 +138,7 @@ extension SystemTests {
     try await purge(from: system)
   }
 
-  @Test(arguments: Container.suites)
+  @Test(arguments: Container.oldest)
   func `the service of an app does not start as another app while its manifest is missing`(suite: String) async throws {
     let system = try await Container.ready(suite)
     try await bring("1.0", to: system)

@@ -60,7 +60,7 @@ extension SystemTests {
     for name in ["space", "configuration"] { #expect(try other[name].result == "ok") }
   }
 
-  @Test(arguments: Container.newest)
+  @Test(arguments: Container.oldest)
   func `check's commands repair a socket that is stopped, stale, closed or disabled`(suite: String) async throws {
     let system = try await reinstalled(suite)
     let stop = "systemctl stop identityd.socket identityd.service"
@@ -127,7 +127,7 @@ extension SystemTests {
     try await system.shell("\(restore); systemctl restart identityd.service")
   }
 
-  @Test(arguments: Container.newest)
+  @Test(arguments: Container.oldest)
   func `check's commands repair the modes, the key and the store`(suite: String) async throws {
     let system = try await reinstalled(suite)
     let (state, etc) = ("/var/lib/identityd", "/etc/identityd")

@@ -58,6 +58,6 @@ func eventually(
   while try await !condition() {
     guard ContinuousClock.now < deadline else { throw Failure("in vain waited for this: \(what)") }
     // Each check may start a command inside a container, so polling without a pause would keep a processor busy.
-    try await Task.sleep(for: .milliseconds(100))
+    try await Task.sleep(for: .milliseconds(200))
   }
 }

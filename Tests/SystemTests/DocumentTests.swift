@@ -32,7 +32,7 @@ extension SystemTests {
     #expect(try await system.shell("identityctl status").contains("\nmaster-key=credential\n"))
   }
 
-  @Test(arguments: Container.suites)
+  @Test(arguments: Container.oldest)
   func `the documented copy of the state directory brings everything back`(suite: String) async throws {
     let system = try await Container.ready(suite)
     let identifiers = try await system.identifiers()
@@ -55,7 +55,7 @@ extension SystemTests {
     #expect(try await system.identifiers() == identifiers)
   }
 
-  @Test(arguments: Container.suites)
+  @Test(arguments: Container.oldest)
   func `the documented golden image is another machine when it starts`(suite: String) async throws {
     let system = try await Container.ready(suite)
     let identifiers = try await system.identifiers()
@@ -80,7 +80,7 @@ extension SystemTests {
     try await system.shell("[ -s \(Self.metricsFolder)/identityd.prom ]; rm -r /var/lib/prometheus")
   }
 
-  @Test(arguments: Container.newest)
+  @Test(arguments: Container.oldest)
   func `each command in the OPERATIONS section of the manual answers`(suite: String) async throws {
     let system = try await Container.ready(suite)
     let device = try await system.shell(

@@ -12,7 +12,7 @@ extension SystemTests {
     install --directory --owner=prometheus --group=prometheus /var/lib/prometheus \(metricsFolder)
     """
 
-  @Test(arguments: Container.suites)
+  @Test(arguments: Container.oldest)
   func `the metrics timer is disabled by default and writes a file for the textfile collector`(
     suite: String
   ) async throws {
@@ -63,7 +63,7 @@ extension SystemTests {
     #expect(try await system.property("ActiveState", of: unit) == "inactive")
   }
 
-  @Test(arguments: Container.newest)
+  @Test(arguments: Container.oldest)
   func `the metrics unit writes to no file that its user could not write`(suite: String) async throws {
     let system = try await Container.ready(suite)
     let (unit, folder, victim) = ("identityd-metrics.service", Self.metricsFolder, "/etc/metrics-victim")

@@ -26,7 +26,7 @@ extension SystemTests {
     return "/root/later/*.rpm"
   }
 
-  @Test(.needs(Requirement.missingForRPMs), .needs(Requirement.missingForPrograms), arguments: Container.newest)
+  @Test(.needs(Requirement.missingForRPMs), .needs(Requirement.missingForPrograms), arguments: Container.oldest)
   func `the RPMs install, upgrade and remove like the Debian packages, but start nothing`(suite: String) async throws {
     let system = try await Container.ready(suite)
     try await system.shell(Container.purge)
