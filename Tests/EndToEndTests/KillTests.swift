@@ -155,7 +155,7 @@ import Testing
   }
 
   @Test func `row 10: kill -9 under load loses no acknowledged change`() throws {
-    let rounds = Trial.rounds(1_000, long: 5_000)
+    let rounds = Trial.rounds(500, long: 5_000)
     let daemon = try KilledDaemon()
     let writers = (0..<4).map(Putting.init)
     let readers = (0..<2).map { _ in Reading() }

@@ -4,7 +4,7 @@ import Testing
 
 @Suite(.enabled(if: isRoot, "the changes take an admin")) struct StorageSweepTests {
   /// How many points of each row the usual run tries.
-  private static let usual = [(1, 80), (2, 80), (3, 200), (4, 200), (5, 100), (6, 80), (11, 100), (20, 60)]
+  private static let usual = [(1, 40), (2, 40), (3, 100), (4, 100), (5, 50), (6, 40), (11, 50), (20, 30)]
   /// How many of each the long one tries: 10,000 together.
   private static let long = 1_200
 

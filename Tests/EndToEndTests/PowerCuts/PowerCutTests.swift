@@ -81,11 +81,11 @@ import Testing
     try recorded.change("migrate device \(identifier) commit=yes force=yes", "device changed value=\(identifier)")
     try work(recorded, 2)
     try recorded.end()
-    for sample in try replay(recorded, "changes, checkpoints, a kill, a start", 3_000, long: 50_000) {
+    for sample in try replay(recorded, "changes, checkpoints, a kill, a start", 1_500, long: 50_000) {
       let again = try RecordedDaemon(sample.files)
       try again.start()
       try again.end()
-      try replay(again, "the start after a cut", 150, long: 500)
+      try replay(again, "the start after a cut", 75, long: 500)
     }
   }
 
@@ -98,7 +98,7 @@ import Testing
     try recorded.start()
     try recorded.change("get device", "device created value=REPLY")
     try recorded.end()
-    try replay(recorded, "a first start", 1_000, long: 10_000)
+    try replay(recorded, "a first start", 500, long: 10_000)
   }
 
   @Test func `row 9: a power cut during a rewrite after a failed sync loses no acknowledged change`() throws {
@@ -109,7 +109,7 @@ import Testing
     try work(recorded, 2)
     try recorded.daemon.waitForLog("The store was rewritten", times: 2)
     try recorded.end()
-    try replay(recorded, "a rewrite after a failed sync", 1_200, long: 15_000)
+    try replay(recorded, "a rewrite after a failed sync", 600, long: 15_000)
   }
 
   @Test func `row 9: a power cut during a restore loses no acknowledged change`() throws {
@@ -123,7 +123,7 @@ import Testing
     #expect(try recorded.daemon.restore(backup).last?.hasPrefix("OK") == true)
     try recorded.change("account set alice", "account changed value=alice")
     try recorded.end()
-    try replay(recorded, "a restore", 500, long: 5_000)
+    try replay(recorded, "a restore", 250, long: 5_000)
   }
 
   @Test func `row 42b: a power cut during a rotation of the master key loses no acknowledged change`() throws {
@@ -136,6 +136,6 @@ import Testing
       #expect(try recorded.ask("key rotate") == "OK file")
     }
     try recorded.end()
-    try replay(recorded, "a change of the master key", 1_000, long: 10_000)
+    try replay(recorded, "a change of the master key", 500, long: 10_000)
   }
 }
