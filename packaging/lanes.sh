@@ -1,59 +1,15 @@
-# Steps, and lanes of tests that run in parallel, for packaging/test. To be sourced. "logs" is a folder for logs, and
-# "times" tells whether the end of the run lists all steps and suites. After the "mode" usual, it names the folder
-# "screenshots", too.
-# shellcheck shell=bash disable=SC2154
+# Lanes of tests that run in parallel, for packaging/test. To be sourced. "logs" is a folder for logs, and "times" tells
+# whether the end of the run lists all steps and suites. After the "mode" usual, it names the folder "screenshots", too.
+# shellcheck shell=bash disable=SC2034,SC2154
 
-# --- Steps: one after the other -----------------------------------------------------------------------------------
-
-# The cgroups that count the CPU time of this run. isolate removes them.
-readonly accounts=/sys/fs/cgroup/cpuacct
-# The cgroup of this shell. Empty if there is none: without root, or without cgroups of version 1.
-account=
-
-# Moves this shell to another cgroup. Its processes follow, and so do the processes in their containers.
-open_account() {
-  local group=$accounts/${IDENTITYD_TEST_SCRATCH##*/}/$1
-  account=
-  [ -w "$accounts/cpuacct.usage" ] && mkdir --parents "$group" && echo 0 >"$group/cgroup.procs" && account=$group
-}
-
-# Sets "processor" to the CPU time of this shell's account, in seconds. Without an account, these are the processes that
-# the shell has waited for: a step then includes the lanes that end meanwhile, and nothing includes the processes in
-# containers. A command substitution would be a shell of its own, with other times.
-read_processor_time() {
-  local file=$logs/processor-time.$BASHPID
-  if [ -n "$account" ]; then
-    processor=$(($(<"$account/cpuacct.usage") / 1000000000))
-    return
-  fi
-  times >"$file"
-  processor=$(awk 'NR == 2 { split($0, part, /[ms ]+/); print int(60 * (part[1] + part[3]) + part[2] + part[4]) }' "$file")
-}
-open_account steps || true
-
-# Appends a row to the list of times: the start, the duration, the CPU time and the name.
-note_time() { printf '%6d s %6d s %6d s  %s\n' "$1" "$((SECONDS - $1))" "$2" "$3" >>"$logs/times"; }
-
-# Runs a command as a named step. The command is not part of a condition, because `set -e` would be ignored within it.
-step() {
-  step=$1
-  local started=$SECONDS before
-  read_processor_time
-  before=$processor
-  shift
-  say "$step"
-  "$@"
-  read_processor_time
-  note_time "$started" "$((processor - before))" "$step"
-  say "$step: passed in $((SECONDS - started)) s"
-}
+# shellcheck source=packaging/times.sh
+source packaging/times.sh
 
 # --- Lanes: in parallel, since most tests wait more than they compute ----------------------------------------------
 
 declare -A lanes=()
 # The process IDs of lanes that mostly wait.
 waiting=()
-: >"$logs/times"
 # More lanes than this cost more CPU time for the same tests. Lanes that mostly wait do not count.
 most_lanes=$((2 * $(nproc) + 2))
 
@@ -165,11 +121,15 @@ readonly PLAIN_SUITES='\.(Check|CheckState|CheckWait|Completion|ExampleClient|Ho
 # tests run with AddressSanitizer.
 readonly PLAIN_STORE_TESTS='\.(LargeStore|Witness)Tests/|behind in memory|the oldest events are removed'
 
-# Suites that keep several threads of the daemon or of the client busy at once.
+# Suites that keep the loop of the daemon busy together with its writer, its reader, its log or the thread of its signals.
 readonly THREADED_SUITES=(
-  AnswerPieceTests BackupTests ConfigurationFaultTests CrashTests EventTests ItemFaultTests ItemTests JournalTests KeyTests
-  LifeTests LogTests ManifestTests MonitorTests NotificationTests OrphanTests PeerFaultTests RandomSessionTests
-  ResourceTests RestoreTests SoakTests SpaceTests StateFaultTests StoreFaultTests VersionTests
+  BackupTests ConfigurationFaultTests EventTests JournalTests KeyTests LifeTests LogTests ManifestTests NotificationTests
+  RandomSessionTests ResourceTests RestoreTests SoakTests StoreFaultTests
+)
+# Suites in which the loop mostly waits for another thread. The long run has them with ThreadSanitizer, too.
+readonly SELDOM_THREADED_SUITES=(
+  AnswerPieceTests CrashTests ItemFaultTests ItemTests MonitorTests OrphanTests PeerFaultTests SpaceTests StateFaultTests
+  VersionTests
 )
 
 # Tests of pure code and of the source tree.
@@ -344,14 +304,22 @@ pure_lanes() {
   lane "examples of all verbs" tests .build --filter '\.VerbExampleTests/'
 }
 
+# Runs suites with the daemon of ThreadSanitizer. A backup of several megabytes takes a minute, and uses no other threads
+# than a small one.
+threaded_suites() {
+  sanitized_programs thread --filter "^EndToEndTests\.($(IFS='|' && echo "$*"))/" --skip 'several megabytes'
+}
+
 # Lanes with the programs of a sanitizer, and with the tests that run sanitized code in their own process.
 sanitized_lanes() {
   local sanitizer=$1 fleet='^EndToEndTests\.Fleet' plain letters
   plain="$(trial_names)|$PLAIN_SUITES"
   case $sanitizer in
     address)
-      # Devices of a fleet mostly wait for each other.
-      waiting_lane "fleet with AddressSanitizer" sanitized_programs address --filter "$fleet" --skip "$plain"
+      for letters in A-Q R-Z; do
+        waiting_lane "fleet with AddressSanitizer, files $letters" \
+          sanitized_programs address --filter "$fleet.*/Fleet[$letters]" --skip "$plain"
+      done
       # Parts of about the same duration.
       for letters in A-C D-I J-M N-Z; do
         lane "end-to-end with AddressSanitizer, $letters" \
@@ -360,34 +328,14 @@ sanitized_lanes() {
       lane "edges with AddressSanitizer" sanitized_edges address --skip "$PLAIN_STORE_TESTS"
       ;;
     thread)
-      # A backup of several megabytes takes a minute, and uses no other threads than a small one. The two threads of
-      # identity-fleet share the mailboxes of Mosquitto only, which MosquittoTests run with ThreadSanitizer.
-      lane "end-to-end with ThreadSanitizer" sanitized_programs thread \
-        --filter "^EndToEndTests\.($(IFS='|' && echo "${THREADED_SUITES[*]}"))/" --skip 'several megabytes'
+      # The two threads of identity-fleet share the mailboxes of Mosquitto only, which MosquittoTests run with it.
+      lane "end-to-end with ThreadSanitizer" threaded_suites "${THREADED_SUITES[@]}"
       lane "edges with ThreadSanitizer" sanitized_edges thread
       ;;
   esac
 }
 
 # --- The end of a run ----------------------------------------------------------------------------------------------
-
-# Merges the lines of each trial into one line.
-sums() {
-  awk -F '\t' -v OFS='\t' '
-    NR == 1 { print; next }
-    !($1 in tried) { order[++count] = $1; remark[$1] = $4 }
-    { tried[$1] += $2; lost[$1] += $3; if (++lines[$1] > 1) remark[$1] = lines[$1] " parts" }
-    END { for (i = 1; i <= count; i++) print order[i], tried[order[i]], lost[order[i]], remark[order[i]] }' "$1"
-}
-
-# Prints the suites of all lanes with their durations in seconds, slowest first.
-suites() {
-  local log
-  for log in "$logs"/*.log; do
-    [ -e "$log" ] || continue
-    grep -a '^[✔✘] Suite' "$log" | sed -En "s/^. Suite \"?([^\"]+)\"? (passed|failed) after ([0-9.]+) seconds.*/\3 \1 ($(basename "$log" .log))/p"
-  done | sort --general-numeric-sort --reverse | awk '{ printf "%9.1f s  ", $1; $1 = ""; print substr($0, 2) }'
-}
 
 # Shows the table of a long run, the slowest suites and, on request, all times. The failures come last, where a log that
 # is cut off still has them.
