@@ -5,7 +5,8 @@ import Testing
 
 /// A daemon that puts hidden characters into all of its answers. The client must not write them unescaped.
 @Suite struct HostileDaemonTests {
-  private static let program = DaemonUnderTest.binaries.appending(path: "identityctl").path
+  // The release build, if there is one: the client starts two thousand times.
+  private static let program = DaemonUnderTest.released.appending(path: "identityctl").path
   private static let secret = Data([0x1b, 0x5b, 0x32, 0x4a, 0x0a, 0xe2, 0x80, 0xae])
 
   /// Every hidden character of the Basic Multilingual Plane except NUL, which no text contains, and the line feed.

@@ -113,7 +113,7 @@ import Testing
 
   @Test(
     .enabled(if: canCount, "it counts the instructions of a release build, in valgrind"),
-    arguments: [[50, 150], [800, 1_600]])
+    arguments: [[50, 150], [400, 800]])
   func `the instructions for a removed app with an item do not grow with the number of apps`(apps: [Int]) throws {
     let each = try added(apps[1] - apps[0], of: apps, preparing: { try $0.storeApps($1) }) { daemon, _ in
       let left = try daemon.client().ask("app list")

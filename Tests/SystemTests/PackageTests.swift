@@ -176,12 +176,14 @@ extension SystemTests {
         identityd.key
         """)
 
-    // Another purge on the same day takes another name, and needs no command for a key.
-    try await system.shell(Container.install)
-    #expect(try await system.identifiers().installation != identifiers.installation)
-    let second = try commandsOfReturn(try await system.shell("exec 2>&1\n\(Container.purge)"))
-    #expect(second == "mv -T \(kept).2 /var/lib/identityd")
-    #expect(try await system.shell(Self.keptStates) == "\(kept)\n\(kept).2")
+    if answer == "noninteractive" {
+      // Another purge on the same day takes another name, and needs no command for a key.
+      try await system.shell(Container.install)
+      #expect(try await system.identifiers().installation != identifiers.installation)
+      let second = try commandsOfReturn(try await system.shell("exec 2>&1\n\(Container.purge)"))
+      #expect(second == "mv -T \(kept).2 /var/lib/identityd")
+      #expect(try await system.shell(Self.keptStates) == "\(kept)\n\(kept).2")
+    }
 
     try await system.shell("\(try commandsOfReturn(output)); \(Container.install)")
     #expect(try await system.identifiers() == identifiers)
