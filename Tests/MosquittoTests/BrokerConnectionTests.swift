@@ -83,7 +83,7 @@ import Testing
     let broker = try BrokerUnderTest(persists: true)
     let caller = try Caller(at: broker.port)
     broker.kill()
-    #expect(try caller.end() == "The connection was lost.")
+    #expect(try caller.end() == "the connection was lost")
     let early = try Caller(BrokerAccess(host: "127.0.0.1", port: broker.port, protection: .none))
     #expect(try early.end() == "Connection refused")
     try broker.start()

@@ -47,7 +47,8 @@ import Testing
   }
 
   @Test func `a broker with a certificate for another name is not trusted`() throws {
-    #expect(try Caller(access(host: "localhost")).end().contains("host name"))
+    // The second from libmosquitto 2.1, which leaves the comparison to OpenSSL.
+    #expect(try Caller(access(host: "localhost")).end().contains(/host name|certificate verify failed/))
   }
 
   @Test func `a broker with a certificate of another authority is not trusted`() throws {

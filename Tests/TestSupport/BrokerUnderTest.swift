@@ -67,10 +67,7 @@ package final class BrokerUnderTest: MessageBroker {
     process.waitUntilExit()
   }
 
-  private var isListening: Bool {
-    guard let socket = try? Self.socket() else { return false }
-    return (try? unsafe Self.withAddress(port) { unsafe connect(socket.number, $0, $1) }) == 0
-  }
+  private var isListening: Bool { (try? Self.connection(to: port)) != nil }
 
   // MARK: Ports
 
@@ -88,6 +85,15 @@ package final class BrokerUnderTest: MessageBroker {
       }
     }
     return (socket.release(), UInt16(bigEndian: address.sin_port))
+  }
+
+  /// Connects to a loopback port.
+  static func connection(to port: UInt16) throws -> Descriptor {
+    let socket = try socket()
+    guard try unsafe withAddress(port, { unsafe connect(socket.number, $0, $1) }) == 0 else {
+      throw Failure("connect: \(errno)")
+    }
+    return socket
   }
 
   private static func freePort() throws -> UInt16 {

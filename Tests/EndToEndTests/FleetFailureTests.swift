@@ -1,0 +1,145 @@
+import Foundation
+import LinuxSystem
+import TestSupport
+import Testing
+
+/// The processor time of a service since a moment, which must be far from that of a loop that spins.
+private struct Effort {
+  private let device: FleetUnderTest
+  private let began = Clock.monotonicMicroseconds
+  private let before: UInt64
+
+  init(of device: FleetUnderTest) throws {
+    self.device = device
+    before = try Self.used(by: device)
+  }
+
+  /// The processor time so far, in microseconds, with that of threads that have ended (proc(5)).
+  private static func used(by device: FleetUnderTest) throws -> UInt64 {
+    let line = try String(contentsOfFile: "/proc/\(device.processID)/stat", encoding: .utf8)
+    let fields = try #require(line.split(separator: ")").last).split(separator: " ")
+    return try fields[11...12].reduce(0) { $0 + (try #require(UInt64($1))) } * 10_000
+  }
+
+  /// Checks the processor time, and reports it in the table of the long run.
+  func check(_ name: String, attempts: Int) throws {
+    let (used, passed) = (try Self.used(by: device) - before, Clock.monotonicMicroseconds - began)
+    // An attempt with TLS costs a few milliseconds.
+    #expect(used <= passed / 20 + UInt64(attempts + 1) * 50_000, "\(name): \(used) of \(passed) µs")
+    let share = String(format: "%.2f", Double(used) * 100 / Double(passed))
+    try Trial("fleet: \(name)").report(tried: attempts, lost: 0, "\(share) % of a core in \(passed / 1_000_000) s")
+  }
+}
+
+// Brokers and lines that fail in the middle of a connection, or before there is one.
+extension FleetServiceTests {
+  @Test(arguments: [false, true])
+  func `a service gives up a line that fails, and connects again once it works`(isEncrypted: Bool) throws {
+    let certificates = try CertificatesUnderTest()
+    try certificates.issue("broker", for: "IP:127.0.0.1")
+    let files = "certfile \(certificates["broker.crt"])\nkeyfile \(certificates["broker.key"])\n"
+    let broker = try BrokerUnderTest("\(isEncrypted ? files : "")allow_anonymous true")
+    let line = try FailingLine(to: broker.port)
+    func settings(_ port: UInt16) -> String {
+      "Broker=mqtt\(isEncrypted ? "s" : "")://127.0.0.1:\(port)\nCAFile=\(certificates["authority.crt"])\nSpread=0\n"
+        + "KeepAlive=15s"
+    }
+    let devices = try [(line.port, "desk"), (broker.port, "laptop")].map { port, name in
+      let device = try FleetUnderTest(settings(port))
+      #expect(try device.daemon.ask("devices name \(name)") == "OK")
+      return device
+    }
+    #expect(try devices[0].ask("account create alice") == ["OK"])
+    try join(devices[1], by: devices[0])
+    try agree(devices, on: ["desk", "laptop"])
+    // A device notices a half-open line after the time of KeepAlive=, and a silent broker after ten seconds.
+    let states: [(state: FailingLine.State, attempts: Int)] =
+      [(.reset, 4), (.silent, 2), (.slow, 1)] + (Trial.isLong ? [(.halfOpen, 1)] : [])
+    for (round, (state, count)) in states.enumerated() {
+      let effort = try Effort(of: devices[0])
+      let (began, before) = (Clock.monotonicMicroseconds, line.attempts)
+      line.change(to: state)
+      try devices[0].wait("\(count) attempts") { line.attempts - before >= count }
+      if case .slow = state { try devices[0].wait(state: "live") }
+      // Each pause is twice as long as the last one, so a few attempts come at once.
+      let seconds = Int((Clock.monotonicMicroseconds - began) / 1_000_000)
+      let attempts = line.attempts - before
+      #expect(attempts <= count + 6 + seconds)
+      try effort.check("\(state) line\(isEncrypted ? " with TLS" : "")", attempts: attempts)
+      line.change(to: .works)
+      #expect(try devices[1].daemon.ask("devices name laptop\(round)") == "OK")
+      try agree(devices, on: ["desk", "laptop\(round)"])
+    }
+    let (effort, before) = (try Effort(of: devices[0]), line.attempts)
+    broker.kill()
+    try devices[0].wait("4 attempts") { line.attempts - before >= 4 }
+    try effort.check("refused line\(isEncrypted ? " with TLS" : "")", attempts: line.attempts - before)
+    try broker.start()
+    try agree(devices, on: ["desk", "laptop\(states.count - 1)"])
+  }
+
+  @Test func `a resolver that does not answer holds nobody but the attempt to connect`() throws {
+    let broker = try BrokerUnderTest()
+    let folder = try TemporaryFolder()
+    // Its address takes packets, and nobody answers them.
+    let resolver = "127.53.53.53"
+    try folder.write("resolv.conf", "nameserver \(resolver)\noptions timeout:1 attempts:1\n")
+    try folder.write("hosts", "127.0.0.1 localhost\n")
+    let places = ["hosts", "resolv.conf"].map { "mount --bind \(folder[$0]) /etc/\($0)" }.joined(separator: " && ")
+    let silent = Process()
+    silent.executableURL = URL(filePath: "/usr/bin/socat")
+    silent.arguments = ["-u", "UDP-RECV:53,bind=\(resolver)", "OPEN:/dev/null"]
+    silent.standardError = FileHandle.nullDevice
+    try silent.runUnmasked()
+    defer { silent.terminate() }
+    let device = try FleetUnderTest(
+      "Broker=mqtt://broker.test:\(broker.port)\nAllowPlaintext=yes\nSpread=0",
+      at: ["unshare", "--mount", "sh", "-c", "\(places) && exec \"$@\"", "-"])
+    let effort = try Effort(of: device)
+    #expect(try device.ask("account create alice") == ["OK"])
+    try device.wait("an attempt fails") {
+      try device.ask("fleet status").contains { $0.contains("Lookup error") }
+    }
+    try effort.check("dead resolver", attempts: 1)
+    // The same file, because it is mounted.
+    let hosts = try FileHandle(forWritingTo: URL(filePath: folder["hosts"]))
+    try hosts.write(contentsOf: Data("127.0.0.1 localhost broker.test\n".utf8))
+    try device.wait(state: "live")
+  }
+
+  @Test func `a rotation that waits for the disk goes on after another configuration`() throws {
+    let broker = try BrokerUnderTest()
+    let devices = try fleet(["desk", "laptop", "phone"], at: broker)
+    try agree(devices, on: ["desk", "laptop", "phone"])
+    let phone = try devices[2].daemon.uuid("get device")
+    // The disk of one device becomes a small one.
+    let daemon = devices[0].daemon
+    daemon.end()
+    try FileManager.default.moveItem(at: daemon.state, to: daemon.folder.appending(path: "saved"))
+    try FileManager.default.createDirectory(at: daemon.state, withIntermediateDirectories: false)
+    let mount = #"mount -t tmpfs -o mode=0700,size=2m tmpfs "$0" && cp -a "$0/../saved/." "$0" && exec "$@""#
+    try daemon.start(through: ["unshare", "--mount", "sh", "-c", mount, daemon.state.path])
+    try agree(devices, on: ["desk", "laptop", "phone"])
+    let client = try daemon.client()
+    let secret = String(repeating: "A", count: 4_000)
+    var answer = ""
+    for number in 1...1_000 where !answer.hasPrefix("ERR") {
+      answer = try client.ask("item put service=s account=a\(number) data=\(secret)")[0]
+    }
+    try #require(answer.hasPrefix("ERR no-space "), "\(answer)")
+    #expect(try devices[0].ask("account rotate without=\(phone)") == ["OK"])
+    try devices[0].reload("\(broker.configuration)\nSpread=0\nHeartbeat=1h")
+    try devices[0].reload("Broker=nonsense")
+    try devices[0].wait("both configurations are read") { devices[0].log.contains("configuration refused") }
+    let rows = try devices[0].ask("fleet status")
+    #expect(rows.contains { $0.hasPrefix("* reason=") } && !rows.contains { $0.hasPrefix("* rotations=") }, "\(rows)")
+    #expect(try devices[1].devices() == ["desk", "laptop", "phone"])
+    let room = ["nsenter", "--target", "\(daemon.process.processIdentifier)", "--mount", "mount", "-o"]
+    try #require(try run(room + ["remount,size=16m", daemon.state.path]).status == 0)
+    for device in devices[..<2] {
+      try device.wait("the key is replaced") { try device.ask("fleet status").contains("* rotations=1") }
+    }
+    try agree(Array(devices[..<2]), on: ["desk", "laptop"])
+    try devices[2].wait(state: "no-account")
+  }
+}
