@@ -2,9 +2,9 @@ import FleetCore
 import LinuxSystem
 import Systemd
 
-/// The deadlines of the rules, on one timer of the loop.
-final class Deadlines {
-  private var moments: [Deadline: UInt64] = [:]
+/// Deadlines, each with a name, on one timer of the loop.
+final class Deadlines<Name: Hashable> {
+  private var moments: [Name: UInt64] = [:]
   private var timer: EventSource?
   private var generator = SystemRandomNumberGenerator()
 
@@ -16,18 +16,18 @@ final class Deadlines {
   }
 
   /// Sets a deadline after a random duration, in place of its earlier one.
-  func set(_ deadline: Deadline, after delay: Delay) {
+  func set(_ deadline: Name, after delay: Delay) {
     moments[deadline] = Clock.monotonicMicroseconds + UInt64(Int.random(in: delay, using: &generator)) * 1_000
   }
 
   /// Forgets a deadline.
-  func cancel(_ deadline: Deadline) { moments[deadline] = nil }
+  func cancel(_ deadline: Name) { moments[deadline] = nil }
 
   /// Forgets all deadlines.
   func cancelAll() { moments = [:] }
 
   /// Removes and returns the deadlines that have passed, earliest first.
-  func takePassed() -> [Deadline] {
+  func takePassed() -> [Name] {
     let now = Clock.monotonicMicroseconds
     let passed = moments.filter { $0.value <= now }.sorted { $0.value < $1.value }.map(\.key)
     for deadline in passed { moments[deadline] = nil }

@@ -15,10 +15,8 @@ package import Systemd
 /// start.
 package final class Service {
   /// The pauses before another start, at first and at most, and before another attempt to store a message, in
-  /// microseconds.
-  private static let (pause, longestPause, storePause): (UInt64, UInt64, UInt64) = (500_000, 30_000_000, 5_000_000)
-  /// A day, and the shortest time between two attempts because of a network, in microseconds.
-  private static let (day, networkPause): (UInt64, UInt64) = (86_400_000_000, 60_000_000)
+  /// milliseconds.
+  private static let (pause, longestPause, storePause) = (500, 30_000, 5_000)
 
   let loop: EventLoop
   private let daemon: DaemonSocket
@@ -30,24 +28,19 @@ package final class Service {
 
   var configuration: FleetConfiguration
   var fleet = Fleet()
-  private var deadlines: Deadlines?
+  /// The deadlines of the rules.
+  private var deadlines: Deadlines<Deadline>?
+  /// The deadlines of the service.
+  private(set) var phases: Deadlines<Phase>?
   var broker: Broker?
   var link: DaemonLink?
   private var linkSource: EventSource?
   /// Whether identityd found that the connection lacks the right. It finds out once whose a connection is, so another
   /// one may have the right, once the manifest is read.
   private var isDenied = false
-  private var startTimer: EventSource?
-  /// The watch on the networks. Nil if the system refuses it, and then a pause before an attempt to connect takes its time.
-  private let network = try? NetworkWatch()
-  private var networkSource: EventSource?
-  private var networkTimer: EventSource?
-  /// The end of the pause after an attempt because of a network. The kernel tells of addresses that are only refreshed.
-  private var networkPauseEnd: UInt64 = 0
+  var network = NetworkNews()
   /// The pause before the next start after a fault. It doubles until a start succeeds.
   private var startPause = pause
-  private var storeTimer: EventSource?
-  private var dateTimer: EventSource?
   var account: Account?
   /// The name of the account in identityd, with or without a fleet; nil for none.
   var accountName: Text?
@@ -85,28 +78,11 @@ package final class Service {
     deadlines = try Deadlines(loop) { [unowned self] in
       turn { () throws(DaemonFault) in for passed in deadlines?.takePassed() ?? [] { try take(.woke(passed)) } }
     }
-    storeTimer = try loop.timer(after: 0) { [unowned self] in turn { () throws(DaemonFault) in storing.retry() } }
-    dateTimer = try loop.timer(after: Self.day, accuracy: Self.pause) { [unowned self] in
-      turn { () throws(DaemonFault) in try tellDate() }
+    phases = try Deadlines(loop) { [unowned self] in
+      turn { () throws(DaemonFault) in for passed in phases?.takePassed() ?? [] { try begin(passed) } }
     }
-    networkTimer = try loop.timer(after: Self.day, accuracy: 1_000) { [unowned self] in
-      switch fleet.phase {
-      case .waiting, .refused: break
-      case .noAccount, .noKeys, .connecting, .reading, .joining, .live, .ended: return
-      }
-      networkPauseEnd = Clock.monotonicMicroseconds + Self.networkPause
-      turn { () throws(DaemonFault) in try take(.reconsider) }
-    }
-    networkSource = try network.map { network throws(SystemdError) in
-      try loop.watch(readable: network.descriptor.number) { [unowned self] in
-        guard network.hasAppeared() else { return }
-        let now = Clock.monotonicMicroseconds
-        networkTimer?.arm(after: max(networkPauseEnd, now) - now)
-      }
-    }
-    startTimer = try loop.timer(after: 0, accuracy: 1_000) { [unowned self] in
-      turn { () throws(DaemonFault) in try connect() }
-    }
+    try network.watch(loop) { [unowned self] in wait(for: .network, network.rest) }
+    wait(for: .start, 0)
   }
 
   /// Uses another configuration from now on.
@@ -153,6 +129,7 @@ package final class Service {
       lose(error)
     }
     deadlines?.arm()
+    phases?.arm()
   }
 
   func take(_ input: Input) throws(DaemonFault) {
@@ -214,7 +191,8 @@ package final class Service {
 
   // MARK: Start
 
-  private func connect() throws(DaemonFault) {
+  /// Connects with identityd if there is no connection, and has the state read.
+  func connect() throws(DaemonFault) {
     isStartDue = true
     if isDenied { (linkSource, link, isDenied) = (nil, nil, false) }
     guard link == nil else { return }
@@ -292,12 +270,6 @@ package final class Service {
     try offer(isStart: true)
   }
 
-  /// Tells the rules the time, now and once a day.
-  private func tellDate() throws(DaemonFault) {
-    dateTimer?.arm(after: Self.day)
-    try take(.dated(Timestamp(milliseconds: Clock.realtimeMilliseconds)))
-  }
-
   /// Forgets everything but the connection with identityd.
   private func forget() {
     broker?.disconnect()
@@ -322,7 +294,7 @@ package final class Service {
       linkSource = nil
       link = nil
     }
-    startTimer?.arm(after: startPause)
+    wait(for: .start, startPause)
     startPause = min(2 * startPause, Self.longestPause)
   }
 
@@ -382,6 +354,9 @@ package final class Service {
     return hasAsked
   }
 
+  /// Tries the messages again that could not be stored.
+  func retryStoring() { storing.retry() }
+
   /// Stores the messages that wait. Returns whether there were any.
   @discardableResult func store() throws(DaemonFault) -> Bool {
     guard let link, storing.hasWaiting else { return false }
@@ -390,7 +365,7 @@ package final class Service {
       case .beyondBound: report.noteBeyondBound()
       case .held(let text):
         report.noteStoreReason(text)
-        storeTimer?.arm(after: Self.storePause)
+        wait(for: .storing, Self.storePause)
       case .refused(let text): if report.noteRefusal(text) { log.warn("identityd refuses a message: \(text)") }
       }
     }
