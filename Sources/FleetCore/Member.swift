@@ -119,6 +119,7 @@ struct Member: Sendable {
     inviter?.becameLive(&actions)
     beginEpoch(&actions)
     openOutlets(&actions)
+    publishSuccession(&actions)
     if speaker.state == .due, !hasLeft { speaker.request(isLive: true, after: 0...0, &actions) }
   }
 

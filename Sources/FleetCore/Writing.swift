@@ -117,4 +117,16 @@ extension Member {
     speaker.describe(next.description, isLive: isLive, &actions)
     remove(former, Removal(.replaced, successor: next.device), &actions)
   }
+
+  /// Publishes the tombstone of this device's earlier identifier, if the broker lacks it, before the own record: in this
+  /// order, the others take both for one change.
+  mutating func publishSuccession(_ actions: inout [Action]) {
+    let former = roster.tags.filter { tag in
+      guard !postings.isSettled(tag), let known = roster[tag], known.kind == .tombstone else { return false }
+      return Removal(known.body.fields)?.successor == membership.device
+    }
+    for tag in former.sorted() {
+      if let tombstone = roster[tag] { publish(tombstone, on: .device(membership.account, tag), tag, &actions) }
+    }
+  }
 }

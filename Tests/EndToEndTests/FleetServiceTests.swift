@@ -173,13 +173,23 @@ import Testing
     let devices = try fleet(["desk", "laptop"], at: broker)
     try agree(devices, on: ["desk", "laptop"])
     let former = try devices[1].daemon.uuid("get device")
+    let subscriber = try devices[0].daemon.client()
+    #expect(try subscriber.subscribe("devices").last?.hasPrefix("OK ") == true)
     let renewed = try devices[1].daemon.uuid("renew device")
     #expect(renewed != former)
-    try devices[0].wait("the list has the new identifier") {
-      let rows = try devices[0].daemon.client().ask("devices")
-      return rows.contains { $0.hasPrefix("* \(renewed) ") } && !rows.contains { $0.hasPrefix("* \(former) ") }
-    }
-    try agree(devices, on: ["desk", "laptop"])
+    // Another name in the same run belongs to the later identifier.
+    #expect(try devices[1].daemon.ask("devices name notebook") == "OK")
+    try agree(devices, on: ["desk", "notebook"])
+    try subscriber.send("ping\n")
+    var events: [String] = []
+    while let line = try subscriber.line(), line != "OK" { events.append(line) }
+    try #require(!events.isEmpty)
+    #expect(events[0].contains(" devices replaced value=\(renewed) previous=\(former) "), "\(events)")
+    #expect(events.allSatisfy { $0.contains(" value=\(renewed) ") && !$0.contains(" devices added ") }, "\(events)")
+    // The others know the tombstone, too, and the new record.
+    let known = try devices[0].daemon.client().ask("fleet records")
+    #expect(known.contains { $0.hasPrefix("* \(former) ") && $0.contains(" gone=yes ") }, "\(known)")
+    #expect(known.contains { $0.hasPrefix("* \(renewed) ") && $0.contains(" gone=no ") }, "\(known)")
   }
 
   @Test func `devices tell each other that they are connected`() throws {

@@ -211,14 +211,16 @@ final class DaemonLink {
 
   /// Stores messages, each with its change of the list.
   ///
+  /// - Parameter messages: the messages, each with an earlier identifier of the device that it takes the place of in the
+  ///   list.
   /// - Returns: the faults, in the order of the messages; nil for a message that is stored. A stored message that
   ///   outranks one of these is a conflict.
-  func store(_ messages: [SignedMessage]) throws(DaemonFault) -> [DaemonFault?] {
+  func store(_ messages: [(message: SignedMessage, former: UUID?)]) throws(DaemonFault) -> [DaemonFault?] {
     var faults: [DaemonFault?] = []
     for start in stride(from: 0, to: messages.count, by: Self.mostTogether) {
       let part = messages[start..<min(start + Self.mostTogether, messages.count)]
       do {
-        let answers = try connection.ask(together: part.map { Self.storing($0) }, Self.limit)
+        let answers = try connection.ask(together: part.map { Self.storing($0, replacing: $1) }, Self.limit)
         faults += answers.map { answer in
           guard case .error(let code, let text) = answer else { return nil }
           return Self.refusal(code, text)
@@ -230,7 +232,7 @@ final class DaemonLink {
     return faults
   }
 
-  private static func storing(_ message: SignedMessage) -> RequestLine {
+  private static func storing(_ message: SignedMessage, replacing former: UUID?) -> RequestLine {
     var text: [UInt8] = []
     Base64Text.append(message.bytes.span, to: &text)
     let body = message.body
@@ -245,7 +247,8 @@ final class DaemonLink {
     let seen = min(body.time, Timestamp(milliseconds: Clock.realtimeMilliseconds))
     return RequestLine(
       words: ["devices", "put"] + common
-        + ["name=\(description.name)", "seen=\(seen)", "suspect=\(description.twin == nil ? "no" : "yes")"])
+        + ["name=\(description.name)", "seen=\(seen)", "suspect=\(description.twin == nil ? "no" : "yes")"]
+        + (former.map { ["replaces=\($0)"] } ?? []))
   }
 
   /// Reports a twin.

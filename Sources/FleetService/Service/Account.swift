@@ -98,6 +98,9 @@ struct Account {
     renewed?.description = description
   }
 
+  /// Returns whether a roster has a record of a device.
+  func hasRecord(of device: UUID, in roster: Roster) -> Bool { roster[seal.account.tag(of: device)]?.kind == .record }
+
   // MARK: Epochs
 
   /// The key of the present epoch.

@@ -167,7 +167,7 @@ package final class Service {
       isRotationRefused = true
       // It may be the end of a rotation that waited, of which nobody else hears.
       log.warn("the key of the account was not replaced")
-    case .store(_, let message): if storing.add(message) { try store() }
+    case .store(_, let message): try keep(message)
     case .wake(let deadline, let delay): deadlines?.set(deadline, after: delay)
     case .cancel(let deadline): deadlines?.cancel(deadline)
     case .suspected(let state): try suspect(state)
@@ -352,6 +352,14 @@ package final class Service {
     }
     if try store() { hasAsked = true }
     return hasAsked
+  }
+
+  /// Stores a message, with others if possible.
+  private func keep(_ message: SignedMessage) throws(DaemonFault) {
+    let awaited = storing.awaitsSuccessors
+    let isEnough = storing.add(message) { account?.hasRecord(of: $0, in: fleet.roster) == true }
+    if storing.awaitsSuccessors, !awaited { wait(for: .storing, Self.storePause) }
+    if isEnough { try store() }
   }
 
   /// Tries the messages again that could not be stored.

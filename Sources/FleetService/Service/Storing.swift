@@ -15,6 +15,9 @@ struct Storing {
   }
 
   private var waiting: [SignedMessage] = []
+  /// The tombstones of earlier identifiers, by the later ones, until the records of these are here: together they are one
+  /// change of the list. The bound of the roster bounds their number.
+  private var successions: [UUID: SignedMessage] = [:]
   /// The messages that could not be stored, by their devices. The bound of the roster bounds their number.
   private var held: [UUID: SignedMessage] = [:]
   /// The devices whose last message was refused. The bound of the roster bounds their number.
@@ -26,24 +29,51 @@ struct Storing {
   /// Whether messages wait.
   var hasWaiting: Bool { !waiting.isEmpty }
 
+  /// Whether tombstones wait for the records of their successors.
+  var awaitsSuccessors: Bool { !successions.isEmpty }
+
   /// Returns whether the last message about a device is stored.
-  func isStored(_ device: UUID) -> Bool { held[device] == nil && !refused.contains(device) }
+  func isStored(_ device: UUID) -> Bool {
+    held[device] == nil && !refused.contains(device) && !successions.values.contains { $0.body.subject == device }
+  }
 
   /// Adds a message. Returns whether enough of them wait.
-  mutating func add(_ message: SignedMessage) -> Bool {
-    waiting.append(message)
+  ///
+  /// - Parameter hasRecord: returns whether there is a record of a device.
+  mutating func add(_ message: SignedMessage, hasRecord: (UUID) -> Bool) -> Bool {
+    if message.kind == .tombstone, let successor = Removal(message.body.fields)?.successor,
+      !hasRecord(successor) || waiting.contains(where: { $0.kind == .record && $0.body.subject == successor })
+    {
+      // A device has one earlier identifier. Another tombstone that names it does not have to wait.
+      if let other = successions.updateValue(message, forKey: successor) { waiting.append(other) }
+    } else {
+      waiting.append(message)
+    }
     return waiting.count >= DaemonLink.mostTogether
   }
 
-  /// Adds the messages that could not be stored.
-  mutating func retry() { waiting += held.values }
+  /// Adds the messages that could not be stored, and the tombstones whose successors have no record.
+  mutating func retry() {
+    waiting += successions.values
+    successions = [:]
+    // The records first, so that each meets the tombstone of its device's earlier identifier.
+    for isRecord in [true, false] {
+      for message in held.values where (message.kind == .record) == isRecord { _ = add(message) { _ in true } }
+    }
+  }
 
   /// Stores the messages that wait.
   mutating func store(over link: DaemonLink) throws(DaemonFault) -> [Outcome] {
-    let messages = waiting
+    var messages: [(message: SignedMessage, former: UUID?)] = []
+    for message in waiting {
+      let succession = message.kind == .record ? successions.removeValue(forKey: message.body.subject) : nil
+      messages.append((message, succession?.body.subject))
+      // The tombstone second: it would remove the earlier identifier from the list.
+      if let succession { messages.append((succession, nil)) }
+    }
     waiting = []
     var outcomes: [Outcome] = []
-    for (message, fault) in zip(messages, try link.store(messages)) {
+    for ((message, _), fault) in zip(messages, try link.store(messages)) {
       let device = message.body.subject
       held[device] = nil
       refused.remove(device)

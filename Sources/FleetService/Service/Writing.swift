@@ -20,7 +20,7 @@ struct Writing {
       case .exactly(let counter): counter
       }
     guard let message = sealed(draft, counter, on: .device(account.membership.account, draft.tag)) else { return nil }
-    if let fault = try link.store([message]).first ?? nil { throw fault }
+    if let fault = try link.store([(message, nil)]).first ?? nil { throw fault }
     return message
   }
 
