@@ -68,7 +68,10 @@ extension FleetServiceTests {
     let json = try device.identityctl("account", "invite", "--qr", "--json")
     // It has replaced the first one.
     #expect(try device.ask("fleet status").contains("* invitation=open"))
-    #expect(json.output.contains(/^{"code":"[-0-9A-Z]{19}","qr":"[01]{21}(\/[01]{21}){20}"/), "\(json)")
+    let shown = try #require(json.output.firstMatch(of: /^{"code":"([-0-9A-Z]{19})","qr":"([01]{21}(\/[01]{21}){20})"/))
+    // Neither stays in the service.
+    let memory = try device.memory()
+    for secret in [code, shown.1, shown.2] { #expect(memory.range(of: Data(secret.utf8)) == nil) }
     #expect(try device.identityctl("account", "invite", "--qr", "--quiet").output == "")
     #expect(try device.identityctl("account", "invite", "--json").output.contains("qr") == false)
     for request in ["code=\(code)", "code=7KQ2-M4XD-9TRW-A3Z0 meeting=\(String(repeating: "A", count: 64))"] {

@@ -15,7 +15,7 @@ import Testing
     "AppManifests": ["ConfigurationFiles", "IdentityCore", "LinuxSystem", "Glibc"],
     "IdentityStore": ["IdentityCore", "IdentityWire", "LinuxSystem", "CSQLite", "CSodium", "Glibc", "Synchronization"],
     "Mosquitto": ["CMosquitto", "Glibc", "LinuxSystem"],
-    "QRCodes": ["CQREncode"],
+    "QRCodes": ["CQREncode", "Glibc"],
     "FleetSeal": ["FleetWire", "IdentityCore", "CSodium"],
     "IdentityServer": [
       "IdentityCore", "IdentityWire", "IdentityStore", "LinuxSystem", "Systemd", "Glibc", "Synchronization",

@@ -14,14 +14,14 @@ struct Answering {
     case none
     /// The state has to be read again.
     case start
-    /// These bytes are shown, too.
-    case show(Secret)
+    /// This secret is shown, too.
+    case show(SecretAttribute)
     /// This device leaves its account.
     case leave
     /// This device tries to join an account with a code.
     case join(JoinCode.Meeting)
-    /// This device invites a newcomer with a code.
-    case invite(JoinCode.Meeting)
+    /// This device invites a newcomer with a code, whose picture is shown if there is one.
+    case invite(JoinCode.Meeting, picture: SecretAttribute?)
     /// The account gets another key, and these devices are removed.
     case rotate(without: Set<DeviceTag>)
     /// The service answers by itself.
@@ -61,14 +61,17 @@ struct Answering {
       _ = try requireAccount()
       let meeting = try meeting(secret)
       reply.ok()
-      if let code { reply.attribute("qr", .string(try picture(of: code))) }
-      return (reply, .invite(meeting))
+      return (reply, .invite(meeting, picture: try code.map { (code) throws(DaemonFault) in try picture(of: code) }))
     case .invite:
       var (data, expiry) = try Enrolment.invite(to: try requireAccount(), run, devices: roster.devices)
       defer { data.wipe() }
+      var text: [UInt8] = []
+      text.reserveCapacity(2 * data.count)
+      defer { text.wipe() }
+      Base64Text.append(data.span, to: &text)
       reply.ok()
       reply.attribute("expires", .time(expiry))
-      return (reply, .show(Secret(data.span)))
+      return (reply, .show(SecretAttribute(name: "data", value: Secret(text.span))))
     case .leave:
       _ = try requireAccount()
       return (.done, .leave)
@@ -114,12 +117,12 @@ struct Answering {
     return meeting
   }
 
-  /// Returns the rows of a QR code from the top, with slashes between them: 1 is a dark module, and 0 a light one.
-  private func picture(of code: JoinCode) throws(DaemonFault) -> String {
-    guard let picture = QRCode(of: "\(code)") else {
+  private func picture(of code: Secret) throws(DaemonFault) -> SecretAttribute {
+    guard var rows = code.withBytes({ QRCode.rows(of: $0) }) else {
       throw .refused(code: .unavailable, text: "there is not enough memory for the QR code")
     }
-    return picture.rows.map { $0.map { $0 ? "1" : "0" }.joined() }.joined(separator: "/")
+    defer { rows.wipe() }
+    return SecretAttribute(name: "qr", value: Secret(rows.span))
   }
 
   private func requireAccount() throws(DaemonFault) -> Account {

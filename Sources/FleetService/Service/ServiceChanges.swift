@@ -127,8 +127,9 @@ extension Service {
   }
 
   /// Carries out a request of an admin. Returns the answer, and the secret in it.
-  func answer(to request: ControlRequest) throws(Refusal) -> (Reply, Secret?) {
-    var outcome = Result<(Reply, Secret?), Refusal>.failure(.unavailable("identityd does not answer; try again later"))
+  func answer(to request: ControlRequest) throws(Refusal) -> (Reply, SecretAttribute?) {
+    var outcome = Result<(Reply, SecretAttribute?), Refusal>.failure(
+      .unavailable("identityd does not answer; try again later"))
     turn { () throws(DaemonFault) in
       guard let link else { return }
       let answering = Answering(
@@ -136,7 +137,7 @@ extension Service {
         roster: fleet.roster, rows: report.rows)
       do throws(DaemonFault) {
         var (reply, consequence) = try answering.carryOut(request)
-        var secret: Secret?
+        var secret: SecretAttribute?
         switch consequence {
         case .none: break
         case .show(let shown): secret = shown
@@ -147,7 +148,9 @@ extension Service {
         case .join(let meeting):
           meetings.join(meeting)
           isStartDue = true
-        case .invite(let meeting): reply.attribute("expires", .time(try invite(meeting)))
+        case .invite(let meeting, let picture):
+          reply.attribute("expires", .time(try invite(meeting)))
+          secret = picture
         case .rotate(let removed): try rotate(without: removed)
         case .other:
           outcome = try answerMore(request).map { ($0, nil) }
