@@ -1,4 +1,7 @@
+import FleetSeal
+import FleetWire
 import Foundation
+import IdentityCore
 import TestSupport
 import Testing
 
@@ -110,6 +113,49 @@ extension FleetServiceTests {
     try agree(devices, on: ["desk", "laptop"])
     try devices[0].wait("the broker has all records") { try read(account, as: account, password) == 2 }
     #expect(try read(account, as: "stranger", "secret") == 0)
+  }
+
+  @Test func `an invitation whose time is over lets nobody in`() throws {
+    let broker = try BrokerUnderTest()
+    // As a device invites whose clock is a week behind.
+    let meeting = try #require(JoinCode.Meeting.random())
+    let (root, key, seed) = try (
+      #require(SecretKey.random()), #require(SecretKey.random()), #require(SecretKey.random())
+    )
+    let expiry = Timestamp(milliseconds: Int64(Date().timeIntervalSince1970 * 1_000) - 1_000)
+    let device = UUID(high: 1, low: 2)
+    let body = Body(
+      subject: device, generation: 1, counter: 0, run: Run(high: 1, low: 1), time: expiry, author: device,
+      fields: Fields())
+    let invitation = Invitation(
+      name: "alice", root: root, epoch: EpochKey(number: 1, key: key), rosterSize: 1, expiry: expiry)
+    let keys = try #require(DeviceKeys(seed: seed))
+    let message = try #require(invitation.sealed(body, for: meeting, by: keys))
+    let laptop = try FleetUnderTest("\(broker.configuration)\nSpread=0")
+    let file = laptop.daemon.folder.appending(path: "message")
+    try Data(message.bytes).write(to: file)
+    let topic = MessageTopic.invitation(meeting.rendezvous).text
+    #expect(try run(["mosquitto_pub", "-r", "-t", topic, "-f", file.path] + broker.options).status == 0)
+    let code = Data(meeting.copy())
+    #expect(
+      try laptop.ask("account join data=\((code + message.bytes).base64EncodedString())")[0]
+        .hasPrefix("ERR conflict the invitation has expired"))
+    #expect(try laptop.ask("account join meeting=\(code.base64EncodedString())") == ["OK"])
+    try laptop.wait("the attempt ends") {
+      try laptop.ask("fleet status").contains { $0.hasPrefix("* join=\"the invitation has expired") }
+    }
+    #expect(try laptop.daemon.ask("account") == "OK \"\"")
+  }
+
+  @Test(.enabled(if: Trial.isLong, "a code is valid for fifteen minutes"))
+  func `a code that nobody uses expires, and leaves nothing at the broker`() throws {
+    let broker = try BrokerUnderTest()
+    let desk = try fleet(["desk"], at: broker)[0]
+    try agree([desk], on: ["desk"])
+    #expect(try desk.identityctl("account", "invite").status == 0)
+    try desk.wait("the code expires", for: 1_000) { try desk.ask("fleet status").contains("* invitation=expired") }
+    try desk.wait("the topics are empty") { try broker.retained("identityd/v1/join/+/+").isEmpty }
+    #expect(desk.log.contains("the invitation has ended, and nobody has used its code"))
   }
 
   /// Returns how often a process with one thread has waited for something.

@@ -1,4 +1,5 @@
 import Foundation
+import LinuxSystem
 import TestSupport
 import Testing
 
@@ -98,6 +99,55 @@ extension FleetServiceTests {
     // Without the setting, the report leaves the broker.
     try device.reload("Broker=mqtt://127.0.0.1:\(broker.port)\nSpread=0")
     try device.wait("the topic is empty") { try broker.retained("identityd/v1/site/+/+/+").isEmpty }
+  }
+
+  @Test func `a report has the name that a device takes after another identifier`() throws {
+    let broker = try BrokerUnderTest()
+    let folder = try TemporaryFolder()
+    let (setting, path) = try keygen("site", in: URL(filePath: folder.path))
+    let device = try fleet(["desk"], at: broker)[0]
+    try agree([device], on: ["desk"])
+    broker.kill()
+    func starts() throws -> Int {
+      let row = try device.daemon.client().ask("stats").first { $0.hasSuffix(" verb=\"fleet open\" outcome=ok") }
+      return row?.firstMatch(of: /requests=(\d+)/).flatMap { Int($0.1) } ?? 0
+    }
+    let before = try starts()
+    #expect(try device.daemon.ask("renew device").hasPrefix("OK "))
+    try device.wait("the service starts anew") { try starts() == before + 1 }
+    // In the same run.
+    #expect(try device.daemon.ask("devices name table") == "OK")
+    try device.reload("\(broker.configuration)\nSpread=0\n\(setting)")
+    try broker.start()
+    try device.wait("the report has the name") {
+      try device.identityctl("fleet", "status", "--key=\(path)", "--json").output.contains("\"name\":\"table\"")
+    }
+  }
+
+  @Test func `an app that changes all the time holds nobody but itself`() throws {
+    let broker = try BrokerUnderTest()
+    let folder = try TemporaryFolder()
+    let setting = try keygen("site", in: URL(filePath: folder.path)).setting
+    let devices = try fleet(["desk", "laptop"], at: broker, setting)
+    try agree(devices, on: ["desk", "laptop"])
+    let (isOver, rounds) = (Locked(false), Locked(0))
+    defer { isOver.withLock { $0 = true } }
+    for number in 0..<4 {
+      let socket = devices[0].daemon.socket
+      Thread.detachNewThread {
+        guard let client = try? Client(socket) else { return }
+        while !isOver.withLock({ $0 }), (try? client.ask("version report \(number).\(rounds.withLock { $0 })")) != nil {
+          rounds.withLock { $0 += 1 }
+        }
+      }
+    }
+    for round in 1...3 {
+      let before = rounds.withLock { $0 }
+      #expect(try devices[0].ask("fleet status").contains("* state=live"))
+      #expect(try devices[1].daemon.ask("devices name laptop\(round)") == "OK")
+      try devices[0].wait(for: ["desk", "laptop\(round)"])
+      try devices[0].wait("the app goes on") { rounds.withLock { $0 } > before + 100 }
+    }
   }
 
   @Test func `a reading ends with its broker, and the account goes on`() throws {
@@ -212,6 +262,25 @@ extension FleetServiceTests {
     laptop.end(with: SIGTERM)
     try laptop.give(invitation, as: "identity-fleet.invitation")
     try laptop.start()
+    try agree([desk, laptop], on: ["desk", "laptop"])
+    // A fault that passes, as a file system that is read-only for a while, ends no attempt.
+    let tablet = try FleetUnderTest("Broker=mqtt://127.0.0.1:\(broker.port)\nSpread=0")
+    #expect(try tablet.daemon.ask("devices name tablet") == "OK")
+    tablet.end(with: SIGTERM)
+    try tablet.give(invitation, as: "identity-fleet.invitation")
+    // With an account, the service leaves the invitation alone.
+    #expect(try tablet.daemon.ask("account set bob") == "OK")
+    try tablet.start()
+    try tablet.wait(state: "no-account")
+    #expect(try tablet.daemon.ask("account clear") == "OK")
+    tablet.daemon.end()
+    let mount = #"mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec "$@""#
+    try tablet.daemon.start(through: ["unshare", "--mount", "sh", "-c", mount, tablet.daemon.state.path])
+    try tablet.wait("the join fails") { tablet.log.contains("read-only") }
+    tablet.daemon.end()
+    try tablet.daemon.start()
+    try agree([desk, laptop, tablet], on: ["desk", "laptop", "tablet"])
+    #expect(try tablet.identityctl("account", "leave", "--yes").status == 0)
     try agree([desk, laptop], on: ["desk", "laptop"])
     // A device that has left does not come back by itself, also if it joined by another invitation.
     let phone = try FleetUnderTest("Broker=mqtt://127.0.0.1:\(broker.port)\nSpread=0")

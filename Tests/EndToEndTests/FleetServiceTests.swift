@@ -306,8 +306,12 @@ import Testing
     // With a will, the end comes without a word, so that the broker publishes the will.
     let devices = try fleet(["desk"], at: broker, "Presence=no")
     try agree(devices, on: ["desk"])
+    // A reading has a connection of its own.
+    #expect(try devices[0].ask("fleet reports site=\(String(repeating: "0", count: 32))") == ["OK reading=1"])
+    func count(_ text: String) -> Int { broker.log.components(separatedBy: text).count - 1 }
+    try devices[0].wait("both are connected") { count("New client connected") == 2 }
     devices[0].end(with: SIGTERM)
-    try devices[0].wait("the broker knows") { broker.log.contains(" disconnected") }
+    try devices[0].wait("the broker knows") { count(" disconnected") == 2 }
   }
 
   @Test func `a group that does not exist is found by a check`() throws {
