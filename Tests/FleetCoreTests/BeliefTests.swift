@@ -239,6 +239,17 @@ import Testing
     #expect(talk.fleet.phase == .live)
   }
 
+  @Test func `the tombstone of an earlier identifier is published before the record of the later one`() throws {
+    var talk = try Conversation()
+    let tombstone = try talk.tombstone(1, 6, by: 0, Removal(.replaced, successor: talk.speakers[0].device))
+    let actions = try talk.becomeLive([tombstone], shown: [try talk.record(1, 5)])
+    let places = ["publish 1 tombstone 6", "wake change 0...0"].map { actions.firstIndex(of: $0) }
+    #expect(try #require(places[0]) < #require(places[1]), "\(actions)")
+    // Nothing is published that the broker has.
+    var other = try Conversation()
+    #expect(try !other.becomeLive([tombstone], shown: [tombstone]).contains { $0.hasPrefix("publish ") })
+  }
+
   @Test func `the roster has a bound, which never concerns known devices`() throws {
     let talk = try Conversation(others: 1)
     let record = try talk.record(1, 1)
