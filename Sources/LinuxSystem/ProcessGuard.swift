@@ -3,6 +3,16 @@ import Glibc
 
 /// Process-wide settings that a daemon makes before it does anything else.
 package enum ProcessGuard {
+  /// Prepares the process of a service: its event loop receives these signals, and no client and no
+  /// file ends or reads it.
+  package static func prepareService(receiving signals: [Int32]) throws(SystemError) {
+    try openStandardDescriptors()
+    ignoreFatalWriteSignals()
+    ignoreUserSignals()
+    block(signals)
+    try forbidDumps()
+  }
+
   /// Opens closed descriptors 0, 1 and 2 on /dev/null, so that no file or client gets their numbers.
   package static func openStandardDescriptors() throws(SystemError) {
     for number in Int32(0)...2 where fcntl(number, F_GETFD) == -1 {

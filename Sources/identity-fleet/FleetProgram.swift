@@ -32,11 +32,7 @@ enum FleetProgram {
   static func main() -> Int32 {
     let log = ServiceLog(isJournal: Journal.isStandardError)
     do {
-      try ProcessGuard.openStandardDescriptors()
-      ProcessGuard.ignoreFatalWriteSignals()
-      ProcessGuard.ignoreUserSignals()
-      ProcessGuard.block([SIGTERM, SIGINT, SIGHUP])
-      try ProcessGuard.forbidDumps()
+      try ProcessGuard.prepareService(receiving: [SIGTERM, SIGINT, SIGHUP])
       return try run(CommandLine.arguments, log)
     } catch let failure as Failure {
       log.fail(failure.reason)

@@ -21,11 +21,7 @@ enum Daemon {
     let output = LogOutput()
     defer { output.finish() }
     do {
-      try ProcessGuard.openStandardDescriptors()
-      ProcessGuard.ignoreFatalWriteSignals()
-      ProcessGuard.ignoreUserSignals()
-      ProcessGuard.block([SIGTERM, SIGINT, SIGHUP])
-      try ProcessGuard.forbidDumps()
+      try ProcessGuard.prepareService(receiving: [SIGTERM, SIGINT, SIGHUP])
       return try run(CommandLine.arguments, output)
     } catch let failure as Failure {
       return refuse(failure, output)
