@@ -118,7 +118,7 @@ struct ConnectionFault: Error {
   /// Writes the bytes that wait, as far as there is room.
   func write() throws(ConnectionFault) { try check(unsafe mosquitto_loop_write(handle, 1)) }
 
-  /// Keeps the connection alive, and notices a silent broker. To be called about once a second.
+  /// Keeps the connection alive, and notices a silent broker. To be called several times in each keep-alive.
   func care() throws(ConnectionFault) { try check(unsafe mosquitto_loop_misc(handle)) }
 
   /// Tells the broker that the connection ends.

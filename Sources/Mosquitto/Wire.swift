@@ -10,8 +10,6 @@ import LinuxSystem
   /// The pause in milliseconds between two attempts to write before the broker has accepted the connection. A broker
   /// that stays silent is always ready for bytes, so waiting for room would be a busy loop.
   private static let writePause: Int32 = 20
-  /// The interval between two calls of `care`, in microseconds.
-  private static let careInterval: UInt64 = 1_000_000
   /// The longest time in microseconds in which a closed connection still delivers: less than the process waits for it
   /// at its end.
   private static let farewell: UInt64 = 800_000
@@ -52,12 +50,16 @@ import LinuxSystem
     }
   }
 
+  /// The interval between two calls of `care`, in microseconds: a tenth of the keep-alive, of which a broker waits for
+  /// one and a half.
+  private var careInterval: UInt64 { UInt64(access.keepAlive) * 100_000 }
+
   private func serve(_ instance: borrowing Instance) throws(ConnectionFault) {
     let patience = UInt64(access.answerPatience) * 1_000
     // Resolves the name, for which the resolver alone has a bound.
     try instance.connect(access)
     let start = Clock.monotonicMicroseconds
-    var nextCare = start + Self.careInterval
+    var nextCare = start + careInterval
     var end: UInt64?
     while true {
       mailboxes.resetOrderBell()
@@ -75,7 +77,7 @@ import LinuxSystem
       }
       guard now >= nextCare else { continue }
       try instance.care()
-      nextCare = now + Self.careInterval
+      nextCare = now + careInterval
     }
   }
 

@@ -100,6 +100,17 @@ import Testing
     #expect(try Caller(access).end() == "the broker does not answer")
   }
 
+  @Test func `a broker that becomes silent ends the connection`() throws {
+    let broker = try PlayedBroker { packet in packet[0] >> 4 == 1 ? [0x20, 2, 0, 0] : [] }
+    var access = BrokerAccess(host: "127.0.0.1", port: broker.port, protection: .none)
+    // The shortest that the library allows.
+    access.keepAlive = 5
+    let caller = try Caller(access)
+    try caller.wait(for: .connected)
+    // The releases of the library call it by different names.
+    _ = try caller.end()
+  }
+
   @Test func `a broker that speaks another protocol ends the attempt`() throws {
     let broker = try PlayedBroker { _ in Array("SSH-2.0-x\r\n".utf8) }
     var access = BrokerAccess(host: "127.0.0.1", port: broker.port, protection: .none)
