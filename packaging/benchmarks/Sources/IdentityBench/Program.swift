@@ -114,7 +114,8 @@ enum Program {
 
       Measures the identityd that stands beside it, in folders of its own below $TMPDIR. Without a BENCHMARK it runs all:
       \(list)
-      "packaging/bench fleet" measures how long a change takes to another device of a fleet. It takes no options.
+      "packaging/bench fleet" measures real devices of a fleet. The head of packaging/benchmarks/fleet.py lists the
+      measurements. It takes no options.
 
       Options:
       \(LinuxSystem.CommandLine.help(Options.known))
