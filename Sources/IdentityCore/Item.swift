@@ -6,13 +6,22 @@ package struct ItemKey: Hashable, Sendable {
   package let service: Text
   /// The account at that service.
   package let account: Text
+  /// The hash of service and account, computed once: a table hashes its keys several times.
+  private let hash: Int
 
   /// Creates a key.
   package init(group: Text, service: Text, account: Text) {
     self.group = group
     self.service = service
     self.account = account
+    var hasher = Hasher()
+    service.hash(into: &hasher)
+    account.hash(into: &hasher)
+    hash = hasher.finalize()
   }
+
+  /// Hashes the stored hash. Without the group, because each group has a table of its own.
+  package func hash(into hasher: inout Hasher) { hasher.combine(hash) }
 }
 
 /// A secret in transit through the daemon, encrypted with a key that exists only as long as the process.

@@ -153,7 +153,11 @@ extension Item {
   init?(backupColumns columns: [Value]) {
     guard columns.count == 12, case .blob(let description) = columns[11] else { return nil }
     self.init(columns: columns)
-    var known: [Text] = []
-    guard describe(description[...], sharing: &known) else { return nil }
+    var texts: [Text] = []
+    // A backup can come from any source, so its text is validated.
+    guard String(validating: description, as: UTF8.self) != nil, texts.replace(terminated: description[...]),
+      let described = Self.described(by: texts)
+    else { return nil }
+    (label, attributes) = described
   }
 }

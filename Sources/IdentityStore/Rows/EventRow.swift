@@ -97,9 +97,10 @@ extension Event {
   /// `attributes` holds name and value of each attribute, each terminated by a NUL, which no text contains.
   fileprivate init?(earlier row: inout RowReader) {
     guard let sequence = row.number(), let time = row.time(), let topic = row.word(Topic.self), let name = row.text(),
-      let audience = row.bytes(.text).flatMap({ Audience(storedForm: $0) }),
-      let texts = row.bytes(.blob).flatMap({ [Text](terminated: $0) }), texts.count.isMultiple(of: 2)
+      let audience = row.bytes(.text).flatMap({ Audience(storedForm: $0) }), let bytes = row.bytes(.blob)
     else { return nil }
+    var texts: [Text] = []
+    guard texts.replace(terminated: bytes), texts.count.isMultiple(of: 2) else { return nil }
     let attributes = stride(from: 0, to: texts.count, by: 2).map { Attribute(texts[$0], texts[$0 + 1]) }
     self.init(sequence: sequence, time: time, topic: topic, name: name, attributes: attributes, audience: audience)
   }
@@ -167,24 +168,25 @@ extension [Text] {
     return bytes
   }
 
-  /// Decodes texts that are each terminated by a NUL; nil if the last terminator is missing.
+  /// Decodes texts that are each terminated by a NUL, in place of the present ones. A text that is equal to the one in
+  /// its place keeps that one's storage.
   ///
-  /// - Parameter known: texts whose storage is shared by equal texts in the same places.
-  init?(terminated bytes: ArraySlice<UInt8>, sharing known: [Text] = []) {
-    self = []
-    // Room for most lists at once.
-    reserveCapacity(8)
+  /// - Returns: false if the last terminator is missing.
+  mutating func replace(terminated bytes: ArraySlice<UInt8>) -> Bool {
+    var texts = 0
     var place = 0
     while let end = bytes.span.firstIndex(of: 0, from: place) {
       let text = bytes[(bytes.startIndex + place)..<(bytes.startIndex + end)]
-      if count < known.count, text.isSame(as: known[count].bytes) {
-        append(known[count])
-      } else {
+      if texts == count {
         append(Text(trusted: [UInt8](text)))
+      } else if !text.isSame(as: self[texts].bytes) {
+        self[texts] = Text(trusted: [UInt8](text))
       }
+      texts += 1
       place = end + 1
     }
-    guard place == bytes.count else { return nil }
+    removeLast(count - texts)
+    return place == bytes.count
   }
 }
 

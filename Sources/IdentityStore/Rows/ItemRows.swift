@@ -56,19 +56,13 @@ extension Item {
     return texts.terminated
   }
 
-  /// Decodes label and attributes from a ``description``.
-  ///
-  /// - Parameter known: the texts of the item described before, whose storage equal texts share.
-  /// - Returns: false if the bytes are malformed.
-  mutating func describe(_ bytes: ArraySlice<UInt8>, sharing known: inout [Text]) -> Bool {
-    // A backup can come from any source, so its text is validated.
-    guard bytes.allSatisfy({ $0 < 0x80 }) || String(validating: bytes, as: UTF8.self) != nil,
-      let texts = [Text](terminated: bytes, sharing: known), texts.count % 2 == 1
-    else { return false }
-    known = texts
-    label = texts[0].isEmpty ? nil : texts[0]
-    attributes = stride(from: 1, to: texts.count, by: 2).map { Attribute(name: texts[$0], value: texts[$0 + 1]) }
-    return true
+  /// Returns the label and the attributes in the texts of a ``description``; nil if the texts are not those of one.
+  static func described(by texts: [Text]) -> (label: Text?, attributes: [Attribute])? {
+    guard texts.count % 2 == 1 else { return nil }
+    return (
+      texts[0].isEmpty ? nil : texts[0],
+      (0..<texts.count / 2).map { Attribute(name: texts[2 * $0 + 1], value: texts[2 * $0 + 2]) }
+    )
   }
 
   /// Returns the associated data of the secret: the ID of the store, all columns of the item, label and attributes.
@@ -101,7 +95,8 @@ struct ItemDecoder {
   private var service = RepeatedText()
   private var owner = RepeatedText()
   private var time = Repeated<Timestamp>()
-  private var described: [Text] = []
+  /// The texts of the item decoded last, whose storage equal texts share.
+  private var texts: [Text] = []
 
   init(_ cipher: ItemCipher?) {
     self.cipher = cipher
@@ -119,12 +114,19 @@ struct ItemDecoder {
     guard let length = columns.number(), let created = columns.time(&time), let modified = columns.time(&time)
     else { return nil }
     let end = columns.position
-    guard let ciphertext = columns.bytes(.blob) else { return nil }
-    var item = Item(
+    guard let ciphertext = columns.bytes(.blob), let (label, attributes) = described(ciphertext, behind: row, upTo: end)
+    else { return nil }
+    return Item(
       key: ItemKey(group: group, service: service, account: account), number: number, edition: edition, owner: owner,
-      label: nil, attributes: [], isThisDeviceOnly: isThisDeviceOnly, endsWithInstallation: endsWithInstallation,
-      secretLength: Int(clamping: length), created: created, modified: modified)
-    guard let cipher else { return item }
+      label: label, attributes: attributes, isThisDeviceOnly: isThisDeviceOnly,
+      endsWithInstallation: endsWithInstallation, secretLength: Int(clamping: length), created: created,
+      modified: modified)
+  }
+
+  private mutating func described(
+    _ ciphertext: ArraySlice<UInt8>, behind row: borrowing RowBytes, upTo end: Int
+  ) -> (label: Text?, attributes: [Item.Attribute])? {
+    guard let cipher else { return (nil, []) }
     let start = associated.bytes.count
     associated.append(valuesOf: row, upTo: end)
     defer { associated.cut(to: start) }
@@ -132,9 +134,9 @@ struct ItemDecoder {
     // One byte more than needed, so that an empty message has an address too.
     if message.count <= length { message = [UInt8](repeating: 0, count: length + 1) }
     guard unsafe cipher.key.decrypt(ciphertext, with: associated.bytes, into: &message) != nil,
-      item.describe(message[..<length], sharing: &described)
+      texts.replace(terminated: message[..<length])
     else { return nil }
-    return item
+    return Item.described(by: texts)
   }
 }
 
