@@ -4,7 +4,7 @@ import Foundation
 /// Changes that are on disk before they are answered.
 extension LimitBenchmark {
   /// Measures all rows about durable changes.
-  func changes(_ answers: Answers) throws -> [Row] {
+  func changes() throws -> [Row] {
     let identityd = try MeasuredServer.identityd(guardian: guardian)
     let servers = try started([identityd, .durableRedis(guardian: guardian)])
     defer { for server in servers { try? server.stop() } }

@@ -29,18 +29,22 @@ struct LimitBenchmark {
     guard geteuid() == 0 else { throw Failure("apps of many users, and that many descriptors, take root") }
     try Self.allowDescriptors()
     defer { try? Placement.anywhere.apply(to: []) }
+    if options.syncDelay != nil { return comparison(of: try changes()) }
     let identityd = try MeasuredServer.identityd(guardian: guardian)
     try identityd.start()
     let answers = try Answers(asking: identityd)
     var rows: [Row] = []
     rows += try reads(answers, identityd)
-    rows += try changes(answers)
+    rows += try changes()
     rows.append(try fanOut(answers))
     rows.append(try starts(answers))
     rows += try memory(answers)
     rows.append(try instructions(answers))
-    return Comparison(
-      benchmark: "limit", style: .bars, rounds: rounds, servers: guardian.started, rows: rows)
+    return comparison(of: rows)
+  }
+
+  private func comparison(of rows: [Row]) -> Comparison {
+    Comparison(benchmark: "limit", style: .bars, rounds: rounds, servers: guardian.started, rows: rows)
   }
 
   /// Raises the limit on descriptors for this program and the servers that it starts, above the highest

@@ -12,6 +12,9 @@ struct Options {
     .init("items", value: "N", "Have the benchmark items compare 100 items with N; 100000 where it is not given."),
     .init("rounds", value: "N", "Measure N times in turn, at least 10; as a benchmark needs where it is not given."),
     .init("runs", value: "N", "Do all of it N times, at most 9, and give the medians of the runs."),
+    .init(
+      "sync-delay", value: "MICROSECONDS",
+      "Let each sync of a file take that long, on any disk. The benchmark limit then measures durable changes only."),
     .init("quick", "Measure less often and with less in the stores: 2 minutes in place of 10."),
     .init("json", "Write the figures as one JSON document."),
     .init("drawings", value: "DIRECTORY", "Also write drawings there, as SVG."),
@@ -27,6 +30,8 @@ struct Options {
   /// The folder for drawings. Nil for no drawings.
   let drawings: String?
   private let rounds: Int?
+  /// The time that each sync of a file takes, in microseconds. Nil for that of the disk.
+  let syncDelay: Int?
   /// The number of runs of everything.
   let runs: Int
   /// Whether to write JSON.
@@ -40,6 +45,7 @@ struct Options {
     benchmarks = line.words
     isQuick = line.options["quick"] != nil
     items = try Self.number("items", of: line, in: Self.itemsAllowed) ?? (isQuick ? 10_000 : 100_000)
+    syncDelay = try Self.number("sync-delay", of: line, in: 0...1_000_000)
     rounds = try Self.number("rounds", of: line, in: Self.roundsAllowed)
     runs = try Self.number("runs", of: line, in: 1...9) ?? 1
     drawings = line.options["drawings"]

@@ -76,6 +76,7 @@ enum Program {
       if let name = options.benchmarks.first(where: { name in !benchmarks.contains { $0.name == name } }) {
         throw LinuxSystem.CommandLine.UsageError("there is no benchmark '\(name)'")
       }
+      if let delay = options.syncDelay { try SyncDelay.apply(microseconds: delay) }
       return try run(options)
     } catch let error as LinuxSystem.CommandLine.UsageError {
       say("\(error); see 'IdentityBench --help'")
