@@ -316,12 +316,12 @@ sanitized_lanes() {
   plain="$(trial_names)|$PLAIN_SUITES"
   case $sanitizer in
     address)
-      for letters in A-Q R-Z; do
+      for letters in A-Q ^A-Q; do
         waiting_lane "fleet with AddressSanitizer, files $letters" \
           sanitized_programs address --filter "$fleet.*/Fleet[$letters]" --skip "$plain"
       done
-      # Parts of about the same duration.
-      for letters in A-C D-I J-M N-Z; do
+      # Parts of about the same duration. The last one has the tests without a suite, too.
+      for letters in A-C D-I J-M ^A-M; do
         lane "end-to-end with AddressSanitizer, $letters" \
           sanitized_programs address --filter "^EndToEndTests\.[$letters]" --skip "$fleet|$plain"
       done
