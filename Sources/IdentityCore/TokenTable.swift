@@ -21,6 +21,19 @@ package struct TokenTable: Equatable, Sendable {
   /// All tokens in the order in which they were first put.
   package var all: [Token] { apps.values.flatMap(\.self).sorted { $0.number < $1.number } }
 
+  /// Returns the tokens of as many apps as have a number of tokens together, in the order of the apps' IDs.
+  ///
+  /// - Parameters:
+  ///   - app: the app behind which the page begins; nil for the first page.
+  ///   - limit: the number of tokens from which on no further app is added.
+  func page(after app: Text?, limit: Int) -> [Token] {
+    var page: [Token] = []
+    for other in apps.keys.filter({ other in app.map { $0 < other } ?? true }).sorted() where page.count < limit {
+      page += tokens(of: other)
+    }
+    return page
+  }
+
   /// Adds a token, or replaces the app's token of the same provider.
   mutating func store(_ token: Token) {
     let isNew = apps.update(token.app) { (tokens: inout [Token]?) in

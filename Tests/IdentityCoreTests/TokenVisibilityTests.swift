@@ -34,6 +34,24 @@ import Testing
     #expect(try life.ask(.tokens(of: .all, stale: 61), as: root) == ["OK 0"])
   }
 
+  @Test func `a page has as many apps as have a number of tokens, in the order of their IDs`() throws {
+    var life = try life()
+    var seen: [Substring] = []
+    var last: Text?
+    while case let rows = try life.ask(.tokens(of: .page(after: last, limit: 2)), as: root).dropLast(), !rows.isEmpty {
+      #expect(rows.count == 2)
+      seen += rows.map { $0.split(separator: " ")[1] }
+      last = Text(String(seen[seen.count - 1].dropFirst("secret-of-".count)))
+    }
+    #expect(seen == ["secret-of-org.a", "secret-of-org.b", "secret-of-org.c", "secret-of-user:1000"])
+    // An app's tokens stay together.
+    try life.ask(.token("q", "another"), as: orgA)
+    #expect(try life.ask(.tokens(of: .page(after: nil, limit: 1)), as: root).last == "OK 2")
+    #expect(
+      life.refusal(of: .tokens(of: .page(after: nil, limit: 1)), as: orgA)
+        == .denied(app: orgA.app, userID: orgA.userID, grant: "admin rights or Rights=fleet in its manifest"))
+  }
+
   @Test func `an admin can use all token verbs for a named app`() throws {
     var life = try life()
     let last = life.registry.lastEvent

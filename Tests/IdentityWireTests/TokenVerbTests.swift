@@ -30,6 +30,8 @@ private let secret = "bk3RNwTe3H0:CI2k_HHwgIpoDKCIZvvD"
       ("token list app=org.a", .listTokens(.app(named: "org.a"), stale: nil)),
       ("token list app=*", .listTokens(.all, stale: nil)),
       ("token list app=\"*\" stale=0", .listTokens(.all, stale: 0)),
+      ("token list app=* limit=9", .listTokens(.page(after: nil, limit: 9), stale: nil)),
+      ("token list app=* after=org.a", .listTokens(.page(after: "org.a", limit: Bound.tokens), stale: nil)),
       ("token list stale=2592000", .listTokens(.app(named: nil), stale: 2_592_000)),
       ("token list stale=3155760000", .listTokens(.app(named: nil), stale: 3_155_760_000)),
       ("token invalidate fcm t", .invalidateToken(provider: "fcm", value: "t", app: nil)),

@@ -144,6 +144,7 @@ package struct AccessRule: Sendable, CustomStringConvertible {
       AccessRule("devices name desk", .admins), AccessRule("machine acknowledge", .admins),
       AccessRule("devices remove \(value)", .fleet, "not-found"),
       AccessRule("devices forget \(value)", .admins, "not-found"), AccessRule("token list app=*", .fleet),
+      AccessRule("token list app=* limit=1", .fleet),
       AccessRule("version state app=*", .fleet), AccessRule("fleet twin copy=no", .fleet),
       AccessRule("fleet said state=live", .fleet, nil),
       AccessRule("fleet open run=\(String(repeating: "4", count: 32))", .fleet), AccessRule("fleet next", .fleet),

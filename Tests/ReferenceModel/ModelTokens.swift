@@ -70,6 +70,13 @@ extension ReferenceModel {
   func listTokens(_ request: Request) throws(Fault) -> [String] {
     guard request["app"] != "*" || peer.isAdmin else { throw .denied }
     let app = request["app"] == "*" ? nil : try app(request["app"])
+    if let limit = request["limit"].flatMap({ Int($0) }) {
+      var page: [Token] = []
+      for app in Set(tokens.map(\.app)).sorted() where app > request["after"] ?? "" && page.count < limit {
+        page += tokens.filter { $0.app == app }
+      }
+      return rows(page.map { row($0) })
+    }
     let stale = request["stale"].flatMap { Int64($0) } ?? 0
     return rows(
       tokens.filter { (app == nil || $0.app == app) && now - $0.heard >= stale * 1_000 }.map { row($0) })

@@ -26,7 +26,11 @@ extension ReferenceModel {
     case 12..<15: return "history \(random.one(of: ["device", "installation", "vendor"]))\(app)"
     case 15..<20: return "resolve \(uuid(&random))"
     case 20..<25: return migration(group, &random) + app
-    case 25: return random.one(of: ["app list", "app list", "token list app=*"])
+    case 25:
+      return random.one(of: [
+        "app list", "app list", "token list app=*",
+        "token list app=*\(random.once(in: 2) ? " after=\(random.one(of: apps))" : "") limit=\(random.one(of: [1, 3]))",
+      ])
     case 26..<29: return "app forget \(random.one(of: apps))"
     case 29: return random.one(of: ["account", "account set alice", "account set bob", "account clear"])
     case 30:

@@ -56,7 +56,7 @@ _identityctl_commands=(
   'version claim;-;app=@app'
   'token put;- -;environment=- topic=- app=@app'
   'token get;-;app=@app'
-  'token list;;stale=- app=@app|*'
+  'token list;;stale=- app=@app|* after=@app limit=-'
   'token invalidate;- -;app=@app'
   'token delete;-;app=@app'
   'subscribe;device|installation|vendor|app|devices|account|item|version|token...;since=- epoch=- snapshot=yes'

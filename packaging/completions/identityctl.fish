@@ -55,7 +55,7 @@ set -g __identityctl_commands \
     'version claim;-;app=@app;Claim work that is done once per version; only the first caller gets the answer \'first\'.' \
     'token put;- -;environment=- topic=- app=@app;Set the app\'s push token of a provider, in place of the previous token.' \
     'token get;-;app=@app;Show the app\'s push token of a provider, with its state and its times.' \
-    'token list;;stale=- app=@app|*;List the app\'s push tokens, or those not confirmed for SECONDS; app=* is for admins and the fleet.' \
+    'token list;;stale=- app=@app|* after=@app limit=-;List the app\'s push tokens, or those not confirmed for SECONDS; app=* is for admins and the fleet.' \
     'token invalidate;- -;app=@app;Mark a push token as invalid if it is still the app\'s token of the provider.' \
     'token delete;-;app=@app;Delete the app\'s push token of a provider.' \
     'subscribe;device|installation|vendor|app|devices|account|item|version|token...;since=- epoch=- snapshot=yes;Send the events of these topics, or of all topics; with since=, first the events after SEQ.' \

@@ -16,18 +16,28 @@ extension DaemonLink {
   /// Asks for the events of a topic, too.
   func subscribe(to topic: String) throws(DaemonFault) { _ = try ask("subscribe", topic) }
 
-  /// Returns the valid push tokens of the apps that share the device identifier.
+  /// Returns the valid push tokens of the apps that share the device identifier, or of the first of them, once they have
+  /// more bytes than a number.
   ///
   /// Apps with an identifier of their own must not be found under this one.
-  func tokens(of device: UUID) throws(DaemonFault) -> [CarriedToken] {
-    try ask("token", "list", "app=*").rows.compactMap { row in
-      guard row["state"] == "valid", row["device"].flatMap({ UUID($0) }) == device, let value = row.words.first,
-        let app = row["app"], let provider = row["provider"]
-      else { return nil }
-      return CarriedToken(
-        .init(app: app, provider: provider), environment: row["environment"] ?? "", topic: row["topic"] ?? "",
-        value: value)
-    }
+  func tokens(of device: UUID, until bytes: Int) throws(DaemonFault) -> [CarriedToken] {
+    var tokens: [CarriedToken] = []
+    var (count, last) = (0, Text?.none)
+    repeat {
+      // A page of the longest tokens has 2.5 MB.
+      let start = last.map { ["after=\($0)"] } ?? []
+      let rows = try ask(RequestLine(words: ["token", "list", "app=*", "limit=256"] + start)).rows
+      for row in rows where row["state"] == "valid" && row["device"].flatMap({ UUID($0) }) == device {
+        guard let value = row.words.first, let app = row["app"], let provider = row["provider"] else { continue }
+        let token = CarriedToken(
+          .init(app: app, provider: provider), environment: row["environment"] ?? "", topic: row["topic"] ?? "",
+          value: value)
+        tokens.append(token)
+        count += token.field.count
+      }
+      last = rows.last?["app"]
+    } while last != nil && count <= bytes
+    return tokens
   }
 
   /// Marks a push token as invalid, if the app still has it.

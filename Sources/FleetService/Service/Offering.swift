@@ -13,7 +13,7 @@ struct Offering {
   /// The pause between a change and a look, in microseconds. Several changes become one message.
   private static let changePause: UInt64 = 1_000_000
   /// The most bytes of the fields that repeat, so that the other fields of a message have room, too.
-  private static let mostBytes = 31_744
+  static let mostBytes = 31_744
   /// The most bytes of one of these fields.
   private static let longestField = 5_120
   /// The most texts that are logged.
@@ -137,7 +137,8 @@ extension Service {
 
   private func tokenOffers(_ account: Account) throws(DaemonFault) -> [Offer] {
     guard let link, !configuration.senders.isEmpty else { return [] }
-    let (tokens, areAll) = Offering.fitting(try link.tokens(of: account.present.device), \.field)
+    let (tokens, areAll) = Offering.fitting(
+      try link.tokens(of: account.present.device, until: Offering.mostBytes), \.field)
     if !areAll { warnOnce("the push tokens are too long for one message; senders get those that fit") }
     var content = Fields()
     content.set(.token, tokens)

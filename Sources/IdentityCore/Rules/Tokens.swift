@@ -121,6 +121,9 @@ extension Registry {
     case .all:
       try require(.fleet, of: peer)
       return tokens.all
+    case .page(let app, let limit):
+      try require(.fleet, of: peer)
+      return tokens.page(after: app, limit: limit)
     }
   }
 

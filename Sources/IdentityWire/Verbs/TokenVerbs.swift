@@ -29,17 +29,27 @@ extension Verb {
     },
 
     Verb(
-      words: "token list", attributes: [.init("stale", "SECONDS"), .init("app", "ID|*")],
+      words: "token list",
+      attributes: [.init("stale", "SECONDS"), .init("app", "ID|*"), .init("after", "ID"), .init("limit", "N")],
       summary:
         "List the app's push tokens, or those not confirmed for SECONDS; app=* is for admins and the fleet.",
       answer: .list(shownToken),
       examples: [
         .init("token list", "* bk3RNwTe3H0:CI2k_HHwgIpoDKCIZvvD provider=fcm app=<word> device=<uuid> …", "OK 1"),
         .init("token list stale=2592000 app=*", "OK 0"),
+        .init("token list app=* after=user:0 limit=100", "OK 0"),
       ]
     ) { (arguments) throws(Refusal) in
       let stale = try arguments.number("stale", in: 0...longestTime).map(Int64.init)
-      let owners: TokenOwners = arguments["app"] == "*" ? .all : .app(named: arguments["app"])
+      var owners: TokenOwners = arguments["app"] == "*" ? .all : .app(named: arguments["app"])
+      let (app, limit) = (arguments["after"], try arguments.number("limit", in: 1...Bound.tokens))
+      if app != nil || limit != nil {
+        // A page of which the confirmed tokens were left out would not tell whether it is the last one.
+        guard owners == .all, stale == nil else {
+          throw arguments.combination("after= and limit= need app=*, and cannot be combined with stale=")
+        }
+        owners = .page(after: app, limit: limit ?? Bound.tokens)
+      }
       return .registry(.listTokens(owners, stale: stale))
     },
 
