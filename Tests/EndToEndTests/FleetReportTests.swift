@@ -199,6 +199,31 @@ extension FleetServiceTests {
     #expect(try device.ask("fleet status").contains("* state=live"))
   }
 
+  @Test func `push tokens are read in pages, and all of them reach their sender`() throws {
+    let broker = try BrokerUnderTest()
+    let sender = Data([9] + [UInt8](repeating: 0, count: 31) + [UInt8](repeating: 1, count: 32)).base64EncodedString()
+    let device = try fleet(["desk"], at: broker, "Sender=push \(sender)")[0]
+    try agree([device], on: ["desk"])
+    func size() throws -> Int { try broker.retained("identityd/v1/sender/+/+/+").first?.count ?? 0 }
+    try device.wait("the sender has a message") { try size() > 0 }
+    let before = try size()
+    device.end(with: SIGTERM)
+    let client = try device.daemon.client()
+    for number in 1...256 { #expect(try client.ask("token put p\(number) t")[0].hasPrefix("OK created ")) }
+    let other = try PeerConnection(8, of: device.daemon)
+    #expect(try other.ask("token put fcm t")[0].hasPrefix("OK created "))
+    func pages() throws -> Int {
+      let row = try client.ask("stats").first { $0.hasSuffix(" verb=\"token list\" outcome=ok") }
+      return row?.firstMatch(of: /requests=(\d+)/).flatMap { Int($0.1) } ?? 0
+    }
+    let read = try pages()
+    try device.start()
+    // One page for each app, and one that shows that these were all.
+    try device.wait("all are read") { try pages() == read + 3 }
+    // Each token has the names of its app and its provider, in hexadecimal digits.
+    try device.wait("the sender has all") { try size() > before + 257 * 2 * "user:0p1".utf8.count }
+  }
+
   @Test func `a removed device empties its topics outside of the account`() throws {
     let broker = try BrokerUnderTest()
     let sender = Data([9] + [UInt8](repeating: 0, count: 31) + [UInt8](repeating: 1, count: 32)).base64EncodedString()
