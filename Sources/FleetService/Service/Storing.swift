@@ -14,7 +14,7 @@ struct Storing {
     case refused(String)
   }
 
-  private var waiting: [SignedMessage] = []
+  private(set) var waiting: [SignedMessage] = []
   /// The tombstones of earlier identifiers, by the later ones, until the records of these are here: together they are one
   /// change of the list. The bound of the roster bounds their number.
   private var successions: [UUID: SignedMessage] = [:]
@@ -39,13 +39,23 @@ struct Storing {
 
   /// Adds a message. Returns whether enough of them wait.
   ///
+  /// A record replaces an earlier one of its device that waits. So a device that publishes without end costs
+  /// identityd a change a turn. A new generation is another membership, of which each has its events.
+  ///
   /// - Parameter hasRecord: returns whether there is a record of a device.
   mutating func add(_ message: SignedMessage, hasRecord: (UUID) -> Bool) -> Bool {
+    let former = waiting.firstIndex { other in
+      other.body.subject == message.body.subject && other.body.generation == message.body.generation
+        && (other.kind, message.kind) == (.record, .record)
+    }
     if message.kind == .tombstone, let successor = Removal(message.body.fields)?.successor,
       !hasRecord(successor) || waiting.contains(where: { $0.kind == .record && $0.body.subject == successor })
     {
       // A device has one earlier identifier. Another tombstone that names it does not have to wait.
       if let other = successions.updateValue(message, forKey: successor) { waiting.append(other) }
+    } else if let former {
+      // One that could not be stored may be older than the one that waits.
+      if waiting[former].body.counter < message.body.counter { waiting[former] = message }
     } else {
       waiting.append(message)
     }
