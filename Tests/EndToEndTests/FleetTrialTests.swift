@@ -41,6 +41,24 @@ import Testing
     try Trial("disk set back under the fleet").report(tried: rounds, lost: lost)
   }
 
+  @Test func `each copy of a disk is found on both sides`() throws {
+    let broker = try BrokerUnderTest()
+    let rounds = Trial.rounds(1, long: 100)
+    var durations: [Double] = []
+    for _ in 1...rounds {
+      let devices = try service.fleet(["desk"], at: broker)
+      try service.agree(devices, on: ["desk"])
+      let copy = try FleetUnderTest(
+        copying: try devices[0].snapshot(), "Broker=mqtt://127.0.0.1:\(broker.port)\nSpread=0")
+      try copy.wait(state: "live")
+      let start = Date()
+      for twin in [devices[0], copy] { try twin.wait("both tell") { try service.isSuspect(twin) } }
+      durations.append(Date().timeIntervalSince(start))
+    }
+    let longest = String(format: "%.2f", durations.max() ?? 0)
+    try Trial("copies of a disk in a fleet").report(tried: rounds, lost: 0, "found within \(longest) s")
+  }
+
   @Test func `restarts at arbitrary points raise no suspicion`() throws {
     let broker = try BrokerUnderTest()
     let devices = try service.fleet(["desk", "laptop"], at: broker, "OnTwin=renew")
