@@ -19,7 +19,9 @@ import Testing
 
   @Test func `of the records of one device, only the last one waits`() throws {
     var storing = Storing()
-    for counter in 1...1_000 as ClosedRange<UInt64> { #expect(try !storing.add(message(1, counter: counter)) { _ in true }) }
+    for counter in 1...1_000 as ClosedRange<UInt64> {
+      #expect(try !storing.add(message(1, counter: counter)) { _ in true })
+    }
     // One after the other, 32 devices are enough to be stored together.
     for device in 2...31 as ClosedRange<UInt64> { #expect(try !storing.add(message(device, counter: 1)) { _ in true }) }
     #expect(try storing.add(message(32, counter: 1)) { _ in true })

@@ -43,8 +43,9 @@ import Testing
   }
 
   @Test func `a device without a certificate is not let in`() throws {
-    let reason = try Caller(access(certificate: nil)).end()
-    #expect(reason.contains("certificate"), "\(reason)")
+    // The broker answers CONNECT by closing. If that resets the connection, its alert is lost, and the library finds a
+    // protocol error.
+    #expect(try Caller(access(certificate: nil)).end().contains(/certificate|Protocol error/))
   }
 
   @Test func `a broker with a certificate for another name is not trusted`() throws {
