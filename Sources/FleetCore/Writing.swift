@@ -123,7 +123,9 @@ extension Member {
   mutating func publishSuccession(_ actions: inout [Action]) {
     let former = roster.tags.filter { tag in
       guard !postings.isSettled(tag), let known = roster[tag], known.kind == .tombstone else { return false }
-      return Removal(known.body.fields)?.successor == membership.device
+      // Another member could name this device as the successor of any number of devices.
+      return [known.body.subject, membership.device].contains(known.body.author)
+        && Removal(known.body.fields)?.successor == membership.device
     }
     for tag in former.sorted() {
       if let tombstone = roster[tag] { publish(tombstone, on: .device(membership.account, tag), tag, &actions) }

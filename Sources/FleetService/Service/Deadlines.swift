@@ -20,6 +20,9 @@ final class Deadlines<Name: Hashable> {
     moments[deadline] = Clock.monotonicMicroseconds + UInt64(Int.random(in: delay, using: &generator)) * 1_000
   }
 
+  /// Returns whether there is a deadline.
+  func isSet(_ deadline: Name) -> Bool { moments[deadline] != nil }
+
   /// Forgets a deadline.
   func cancel(_ deadline: Name) { moments[deadline] = nil }
 

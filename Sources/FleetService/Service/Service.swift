@@ -31,7 +31,7 @@ package final class Service {
   /// The deadlines of the rules.
   private var deadlines: Deadlines<Deadline>?
   /// The deadlines of the service.
-  private(set) var phases: Deadlines<Phase>?
+  private(set) var pauses: Deadlines<Pause>?
   var broker: Broker?
   var link: DaemonLink?
   private var linkSource: EventSource?
@@ -78,8 +78,8 @@ package final class Service {
     deadlines = try Deadlines(loop) { [unowned self] in
       turn { () throws(DaemonFault) in for passed in deadlines?.takePassed() ?? [] { try take(.woke(passed)) } }
     }
-    phases = try Deadlines(loop) { [unowned self] in
-      turn { () throws(DaemonFault) in for passed in phases?.takePassed() ?? [] { try begin(passed) } }
+    pauses = try Deadlines(loop) { [unowned self] in
+      turn { () throws(DaemonFault) in for pause in pauses?.takePassed() ?? [] { try act(after: pause) } }
     }
     try network.watch(loop) { [unowned self] in wait(for: .network, network.rest) }
     wait(for: .start, 0)
@@ -129,7 +129,7 @@ package final class Service {
       lose(error)
     }
     deadlines?.arm()
-    phases?.arm()
+    pauses?.arm()
   }
 
   func take(_ input: Input) throws(DaemonFault) {
@@ -356,14 +356,20 @@ package final class Service {
 
   /// Stores a message, with others if possible.
   private func keep(_ message: SignedMessage) throws(DaemonFault) {
-    let awaited = storing.awaitsSuccessors
-    let isEnough = storing.add(message) { account?.hasRecord(of: $0, in: fleet.roster) == true }
-    if storing.awaitsSuccessors, !awaited { wait(for: .storing, Self.storePause) }
+    let isEnough = storing.add(message, own: account?.present.device) {
+      account?.hasRecord(of: $0, in: fleet.roster) == true
+    }
+    if storing.awaitsSuccessors { retryStoringLater() }
     if isEnough { try store() }
   }
 
   /// Tries the messages again that could not be stored.
-  func retryStoring() { storing.retry() }
+  func retryStoring() { storing.retry(own: account?.present.device) }
+
+  /// Tries the messages again after a pause, which further ones do not prolong.
+  private func retryStoringLater() {
+    if pauses?.isSet(.storing) != true { wait(for: .storing, Self.storePause) }
+  }
 
   /// Stores the messages that wait. Returns whether there were any.
   @discardableResult func store() throws(DaemonFault) -> Bool {
@@ -373,7 +379,7 @@ package final class Service {
       case .beyondBound: report.noteBeyondBound()
       case .held(let text):
         report.noteStoreReason(text)
-        wait(for: .storing, Self.storePause)
+        retryStoringLater()
       case .refused(let text): if report.noteRefusal(text) { log.warn("identityd refuses a message: \(text)") }
       }
     }

@@ -1,3 +1,4 @@
+import FleetCore
 import FleetWire
 import IdentityCore
 import IdentityWire
@@ -15,9 +16,13 @@ struct Storing {
   }
 
   private(set) var waiting: [SignedMessage] = []
+  /// The places of the last waiting messages of the devices.
+  private var places: [UUID: Int] = [:]
   /// The tombstones of earlier identifiers, by the later ones, until the records of these are here: together they are one
   /// change of the list. The bound of the roster bounds their number.
   private var successions: [UUID: SignedMessage] = [:]
+  /// The later identifiers, by the earlier ones.
+  private var successors: [UUID: UUID] = [:]
   /// The messages that could not be stored, by their devices. The bound of the roster bounds their number.
   private var held: [UUID: SignedMessage] = [:]
   /// The devices whose last message was refused. The bound of the roster bounds their number.
@@ -34,41 +39,69 @@ struct Storing {
 
   /// Returns whether the last message about a device is stored.
   func isStored(_ device: UUID) -> Bool {
-    held[device] == nil && !refused.contains(device) && !successions.values.contains { $0.body.subject == device }
+    held[device] == nil && !refused.contains(device) && successors[device] == nil
   }
 
   /// Adds a message. Returns whether enough of them wait.
   ///
-  /// A record replaces an earlier one of its device that waits. So a device that publishes without end costs
-  /// identityd a change a turn. A new generation is another membership, of which each has its events.
-  ///
-  /// - Parameter hasRecord: returns whether there is a record of a device.
-  mutating func add(_ message: SignedMessage, hasRecord: (UUID) -> Bool) -> Bool {
-    let former = waiting.firstIndex { other in
-      other.body.subject == message.body.subject && other.body.generation == message.body.generation
-        && (other.kind, message.kind) == (.record, .record)
-    }
-    if message.kind == .tombstone, let successor = Removal(message.body.fields)?.successor,
-      !hasRecord(successor) || waiting.contains(where: { $0.kind == .record && $0.body.subject == successor })
+  /// - Parameters:
+  ///   - own: this device, which stays in the list under its present identifier.
+  ///   - hasRecord: returns whether there is a record of a device, so that no tombstone waits for one.
+  mutating func add(_ message: SignedMessage, own: UUID?, hasRecord: (UUID) -> Bool) -> Bool {
+    let device = message.body.subject
+    let removal = message.kind == .tombstone ? Removal(message.body.fields) : nil
+    if let successor = removal?.successor, successor != device, device != own,
+      !hasRecord(successor) || places[successor].map({ waiting[$0].kind }) == .record
     {
-      // A device has one earlier identifier. Another tombstone that names it does not have to wait.
-      if let other = successions.updateValue(message, forKey: successor) { waiting.append(other) }
-    } else if let former {
-      // One that could not be stored may be older than the one that waits.
-      if waiting[former].body.counter < message.body.counter { waiting[former] = message }
+      delay(message, until: successor)
     } else {
-      waiting.append(message)
+      release(device)
+      append(message)
     }
     return waiting.count >= DaemonLink.mostTogether
   }
 
+  /// Lets the tombstone of an earlier identifier wait for the record of the later one.
+  private mutating func delay(_ tombstone: SignedMessage, until successor: UUID) {
+    let device = tombstone.body.subject
+    if let other = successions[successor] {
+      if other.body.subject == device, Precedence(tombstone) <= Precedence(other) { return }
+      successors[other.body.subject] = nil
+      // A device has one earlier identifier. The tombstone of another one does not have to wait.
+      if other.body.subject != device { append(other) }
+    }
+    release(device)
+    successions[successor] = tombstone
+    successors[device] = successor
+  }
+
+  /// Lets the tombstone of a device wait no longer, because a further message about the device is here.
+  private mutating func release(_ device: UUID) {
+    guard let successor = successors.removeValue(forKey: device) else { return }
+    if let tombstone = successions.removeValue(forKey: successor) { append(tombstone) }
+  }
+
+  /// Appends a message. A record takes the place of an earlier one of its device, so a device that publishes without end
+  /// costs identityd a change a turn.
+  private mutating func append(_ message: SignedMessage) {
+    let device = message.body.subject
+    if let place = places[device], message.kind == .record, waiting[place].kind == .record {
+      if Precedence(waiting[place]) < Precedence(message) { waiting[place] = message }
+    } else {
+      places[device] = waiting.count
+      waiting.append(message)
+    }
+  }
+
   /// Adds the messages that could not be stored, and the tombstones whose successors have no record.
-  mutating func retry() {
-    waiting += successions.values
-    successions = [:]
+  mutating func retry(own: UUID?) {
+    for tombstone in successions.values { append(tombstone) }
+    (successions, successors) = ([:], [:])
     // The records first, so that each meets the tombstone of its device's earlier identifier.
     for isRecord in [true, false] {
-      for message in held.values where (message.kind == .record) == isRecord { _ = add(message) { _ in true } }
+      for message in held.values where (message.kind == .record) == isRecord {
+        _ = add(message, own: own) { _ in true }
+      }
     }
   }
 
@@ -77,17 +110,23 @@ struct Storing {
     var messages: [(message: SignedMessage, former: UUID?)] = []
     for message in waiting {
       let succession = message.kind == .record ? successions.removeValue(forKey: message.body.subject) : nil
+      if let succession { successors[succession.body.subject] = nil }
       messages.append((message, succession?.body.subject))
       // The tombstone second: it would remove the earlier identifier from the list.
       if let succession { messages.append((succession, nil)) }
     }
-    waiting = []
+    (waiting, places) = ([], [:])
     var outcomes: [Outcome] = []
-    for ((message, _), fault) in zip(messages, try link.store(messages)) {
+    for ((message, former), fault) in zip(messages, try link.store(messages)) {
       let device = message.body.subject
       held[device] = nil
       refused.remove(device)
       guard case .refused(let code, let text)? = fault else { continue }
+      guard former == nil else {
+        // The refusal may be about the earlier identifier only.
+        append(message)
+        continue
+      }
       switch code {
       case .conflict: break  // A stored message outranks this one.
       case .limit:

@@ -5,8 +5,8 @@ import Systemd
 
 // What the service does by itself after a pause, besides the deadlines of the rules.
 extension Service {
-  /// Something that begins after a pause. Each has one pause at most.
-  enum Phase {
+  /// A pause, named for the action after it. There is at most one of each.
+  enum Pause {
     /// The connection with identityd is made if there is none, and the state is read.
     case start
     /// The messages that could not be stored are tried again.
@@ -20,15 +20,15 @@ extension Service {
   /// A day, in milliseconds.
   private static let day = 86_400_000
 
-  /// Lets a phase begin after a pause in milliseconds, in place of its earlier one.
-  func wait(for phase: Phase, _ pause: Int) {
-    phases?.set(phase, after: pause...pause)
-    phases?.arm()
+  /// Begins a pause of some milliseconds, in place of the earlier one before the same action.
+  func wait(for pause: Pause, _ length: Int) {
+    pauses?.set(pause, after: length...length)
+    pauses?.arm()
   }
 
-  /// Begins a phase.
-  func begin(_ phase: Phase) throws(DaemonFault) {
-    switch phase {
+  /// Acts after a pause.
+  func act(after pause: Pause) throws(DaemonFault) {
+    switch pause {
     case .start: try connect()
     case .storing: retryStoring()
     case .date: try tellDate()
