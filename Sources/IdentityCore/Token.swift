@@ -106,6 +106,6 @@ package enum TokenOwners: Equatable, Sendable {
   case app(named: Text?)
   /// All apps (`app=*`).
   case all
-  /// As many apps as have a number of tokens together, in the order of their IDs, behind one of them.
+  /// The apps after an ID, in the order of their IDs, until they have a number of tokens together.
   case page(after: Text?, limit: Int)
 }

@@ -16,13 +16,13 @@ extension DaemonLink {
   /// Asks for the events of a topic, too.
   func subscribe(to topic: String) throws(DaemonFault) { _ = try ask("subscribe", topic) }
 
-  /// Returns the valid push tokens of the apps that share the device identifier, or of the first of them, once they have
-  /// more bytes than a number.
+  /// Returns the valid push tokens of the apps that share the device identifier, earliest first. Of more than `bytes`
+  /// bytes the later ones are left out.
   ///
   /// Apps with an identifier of their own must not be found under this one.
-  func tokens(of device: UUID, until bytes: Int) throws(DaemonFault) -> [CarriedToken] {
-    var tokens: [CarriedToken] = []
-    var (count, last) = (0, Text?.none)
+  func tokens(of device: UUID, atMost bytes: Int) throws(DaemonFault) -> [CarriedToken] {
+    var tokens: [(created: String, token: CarriedToken)] = []
+    var last: Text?
     repeat {
       // A page of the longest tokens has 2.5 MB.
       let start = last.map { ["after=\($0)"] } ?? []
@@ -32,12 +32,19 @@ extension DaemonLink {
         let token = CarriedToken(
           .init(app: app, provider: provider), environment: row["environment"] ?? "", topic: row["topic"] ?? "",
           value: value)
-        tokens.append(token)
-        count += token.field.count
+        tokens.append(("\(row["created"] ?? "")", token))
       }
+      // Pages come in the order of the apps' IDs. An app must not take another's place by its ID, so the earliest stay.
+      tokens.sort { $0.created < $1.created }
+      var room = bytes
+      tokens = Array(
+        tokens.prefix { each in
+          defer { room -= each.token.field.count }
+          return room > 0
+        })
       last = rows.last?["app"]
-    } while last != nil && count <= bytes
-    return tokens
+    } while last != nil
+    return tokens.map(\.token)
   }
 
   /// Marks a push token as invalid, if the app still has it.
