@@ -42,8 +42,9 @@ package struct JoinCode: Equatable, Sendable, CustomStringConvertible {
   package static func random() -> JoinCode? {
     guard sodium_init() >= 0 else { return nil }
     var numbers = [UInt8](repeating: 0, count: randomLetters)
+    defer { unsafe sodium_memzero(&numbers, numbers.count) }
     unsafe randombytes_buf(&numbers, numbers.count)
-    return JoinCode(numbers.map { $0 & 31 })
+    return JoinCode(numbers.lazy.map { $0 & 31 })
   }
 
   /// Parses a code in either case, with hyphens or spaces anywhere. `I` and `L` are read as 1, and `O` as 0.

@@ -3,8 +3,8 @@ import Glibc
 
 /// Process-wide settings that a daemon makes before it does anything else.
 package enum ProcessGuard {
-  /// Prepares the process of a service: its event loop receives these signals, and no client and no
-  /// file ends or reads it.
+  /// Prepares the process of a service. Its event loop receives these signals. A closed connection, a file at its limit
+  /// and a stray SIGUSR1 do not end the process, and nobody reads its memory.
   package static func prepareService(receiving signals: [Int32]) throws(SystemError) {
     try openStandardDescriptors()
     ignoreFatalWriteSignals()

@@ -3,7 +3,9 @@ import Glibc
 
 /// A QR code: a square of dark and light modules, of which a reader can do without 15 %.
 package enum QRCode {
-  /// Encodes a text, of which no copy remains here. The caller wipes the rows if the text is a secret.
+  /// Encodes a text. The caller wipes the rows if the text is a secret.
+  ///
+  /// Wipes the copy of the text and the modules. libqrencode frees its own copies of the text unwiped.
   ///
   /// - Returns: the rows from the top, with slashes between them: 1 is a dark module, and 0 a light one. The light margin
   ///   is not included. Nil if the text is too long, or if there is not enough memory.
