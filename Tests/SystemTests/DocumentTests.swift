@@ -55,7 +55,7 @@ extension SystemTests {
     #expect(try await system.identifiers() == identifiers)
   }
 
-  @Test(arguments: Container.oldest)
+  @Test(arguments: Container.newest)
   func `the documented golden image is another machine when it starts`(suite: String) async throws {
     let system = try await Container.ready(suite)
     let identifiers = try await system.identifiers()

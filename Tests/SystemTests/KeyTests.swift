@@ -219,7 +219,7 @@ extension SystemTests {
     #expect(try await keyInUse(on: system) == "credential")
   }
 
-  @Test(arguments: Container.oldest)
+  @Test(arguments: Container.newest)
   func `only root can set up a key, and a stopped daemon allows only the first setup`(suite: String) async throws {
     let (system, item) = try await systemWithItem(suite)
     #expect(try await system.attempt("setpriv --reuid=nobody --clear-groups identityd-setup-key").status == 77)

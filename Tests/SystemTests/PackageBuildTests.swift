@@ -72,7 +72,7 @@ struct PackageBuildTests {
       """,
       [
         "TZ": "Pacific/Chatham", "LC_ALL": "de_DE.UTF-8", "HOME": scratch["home"], "TMPDIR": scratch["temporary"],
-        "SOURCE_DATE_EPOCH": "1", "DEB_BUILD_OPTIONS": "noopt nostrip",
+        "SOURCE_DATE_EPOCH": "1", "DEB_BUILD_OPTIONS": "noopt nostrip", "XZ_OPT": "-9",
       ])
     let first =
       switch tool {

@@ -194,7 +194,7 @@ extension SystemTests {
     try await system.shell("rm -rf /var/lib/identityd.purged-*")
   }
 
-  @Test(arguments: Container.newest)
+  @Test(arguments: Container.oldest)
   func `a purge keeps the key of a state that is on a file system that is not mounted`(suite: String) async throws {
     let system = try await Container.ready(suite)
     try await system.shell("\(Container.purge); rm -rf /var/lib/identityd.purged-*; \(Container.install)")
@@ -231,7 +231,7 @@ extension SystemTests {
     try await system.shell("systemctl stop identityd.socket identityd.service; umount /var/lib/identityd")
   }
 
-  @Test(arguments: Container.newest, ["set before", "at the terminal"])
+  @Test(arguments: Container.oldest, ["set before", "at the terminal"])
   func `a purge deletes the state and its key if debconf's answer says so`(suite: String, answer: String)
     async throws
   {
@@ -252,7 +252,7 @@ extension SystemTests {
     try await system.shell("rm -rf /var/lib/identityd.purged-*")
   }
 
-  @Test(arguments: Container.newest)
+  @Test(arguments: Container.oldest)
   func `the package can be installed and purged without a running systemd`(suite: String) async throws {
     let system = try await Container.ready(suite)
     try await system.shell(Container.purge)

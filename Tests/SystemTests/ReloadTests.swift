@@ -41,7 +41,7 @@ extension SystemTests {
     try await eventually("the reload has ended") { try await system.property("ActiveState") == "active" }
   }
 
-  @Test(arguments: Container.oldest)
+  @Test(arguments: Container.newest)
   func `row 40c: repeated reloads do no harm`(suite: String) async throws {
     let system = try await Container.ready(suite)
     let identifiers = try await system.identifiers()

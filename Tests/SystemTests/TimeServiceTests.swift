@@ -67,7 +67,7 @@ extension SystemTests {
     return (found, try found["clock"])
   }
 
-  @Test(arguments: Container.oldest)
+  @Test(arguments: Container.newest)
   func `the remedy for a clock that is not synchronized starts the time service`(suite: String) async throws {
     let system = try await reinstalled(suite)
     let usual = try await check(system).findings.map(\.check).filter { $0 != "clock" }
