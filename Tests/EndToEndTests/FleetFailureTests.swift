@@ -81,14 +81,14 @@ extension FleetServiceTests {
   @Test func `a resolver that does not answer holds nobody but the attempt to connect`() throws {
     let broker = try BrokerUnderTest()
     let folder = try TemporaryFolder()
-    // Its address takes packets, and nobody answers them.
-    let resolver = "127.53.53.53"
-    try folder.write("resolv.conf", "nameserver \(resolver)\noptions timeout:1 attempts:1\n")
+    // An address of this process, which takes packets, and nobody answers them.
+    let resolver = "127.53.\(getpid() >> 8 & 255).\(getpid() & 255)"
+    try folder.write("resolv.conf", "nameserver \(resolver)\noptions timeout:5 attempts:1\n")
     try folder.write("hosts", "127.0.0.1 localhost\n")
     let places = ["hosts", "resolv.conf"].map { "mount --bind \(folder[$0]) /etc/\($0)" }.joined(separator: " && ")
     let silent = Process()
     silent.executableURL = URL(filePath: "/usr/bin/socat")
-    silent.arguments = ["-u", "UDP-RECV:53,bind=\(resolver)", "OPEN:/dev/null"]
+    silent.arguments = ["-u", "UDP-RECV:53,bind=\(resolver)", "OPEN:\(folder["queries"]),creat"]
     silent.standardError = FileHandle.nullDevice
     try silent.runUnmasked()
     defer { silent.terminate() }
@@ -97,6 +97,10 @@ extension FleetServiceTests {
       at: ["unshare", "--mount", "sh", "-c", "\(places) && exec \"$@\"", "-"])
     let effort = try Effort(of: device)
     #expect(try device.ask("account create alice") == ["OK"])
+    try device.wait("a query is sent") {
+      (try? Data(contentsOf: URL(filePath: folder["queries"])))?.isEmpty == false
+    }
+    #expect(try !device.ask("fleet status").contains { $0.contains("Lookup error") })
     try device.wait("an attempt fails") {
       try device.ask("fleet status").contains { $0.contains("Lookup error") }
     }
@@ -128,9 +132,13 @@ extension FleetServiceTests {
     }
     try #require(answer.hasPrefix("ERR no-space "), "\(answer)")
     #expect(try devices[0].ask("account rotate without=\(phone)") == ["OK"])
-    try devices[0].reload("\(broker.configuration)\nSpread=0\nHeartbeat=1h")
+    let connections = broker.log.components(separatedBy: "New client connected").count
+    try devices[0].reload("\(broker.configuration)\nSpread=0\nKeepAlive=61s")
+    try devices[0].wait("the first configuration is read") {
+      broker.log.components(separatedBy: "New client connected").count > connections
+    }
     try devices[0].reload("Broker=nonsense")
-    try devices[0].wait("both configurations are read") { devices[0].log.contains("configuration refused") }
+    try devices[0].wait("the second configuration is read") { devices[0].log.contains("configuration refused") }
     let rows = try devices[0].ask("fleet status")
     #expect(rows.contains { $0.hasPrefix("* reason=") } && !rows.contains { $0.hasPrefix("* rotations=") }, "\(rows)")
     #expect(try devices[1].devices() == ["desk", "laptop", "phone"])

@@ -74,6 +74,7 @@ extension FleetServiceTests {
     let shown = try #require(json.output.firstMatch(of: /^{"code":"([-0-9A-Z]{19})","qr":"([01]{21}(\/[01]{21}){20})"/))
     // Neither stays in the service.
     let memory = try device.memory()
+    #expect(memory.count > 1_000_000)
     for secret in [code, shown.1, shown.2] { #expect(memory.range(of: Data(secret.utf8)) == nil) }
     #expect(try device.identityctl("account", "invite", "--qr", "--quiet").output == "")
     #expect(try device.identityctl("account", "invite", "--json").output.contains("qr") == false)

@@ -101,7 +101,12 @@ import Testing
   }
 
   @Test func `a broker that becomes silent ends the connection`() throws {
-    let broker = try PlayedBroker { packet in packet[0] >> 4 == 1 ? [0x20, 2, 0, 0] : [] }
+    let asked = DispatchSemaphore(value: 0)
+    let broker = try PlayedBroker { packet in
+      // PINGREQ is packet type 12 (MQTT 3.1.1, section 3.12).
+      if packet[0] >> 4 == 12 { asked.signal() }
+      return packet[0] >> 4 == 1 ? [0x20, 2, 0, 0] : []
+    }
     var access = BrokerAccess(host: "127.0.0.1", port: broker.port, protection: .none)
     // The shortest that the library allows.
     access.keepAlive = 5
@@ -109,6 +114,7 @@ import Testing
     try caller.wait(for: .connected)
     // The releases of the library call it by different names.
     _ = try caller.end()
+    #expect(asked.wait(timeout: .now()) == .success)
   }
 
   @Test func `a broker that speaks another protocol ends the attempt`() throws {

@@ -152,6 +152,7 @@ package final class DaemonUnderTest {
   /// Opens a new connection.
   package func client() throws -> Client { try Client(socket) }
 
+  /// Reads a file of the daemon's /proc directory to its end.
   package func kernelFile(_ name: String) throws -> String { try TestSupport.kernelFile(name, of: process) }
 
   /// Returns all readable and writable memory of the daemon.

@@ -37,7 +37,7 @@ package final class FailingLine: Sendable {
       while !present.withLock({ $0.isOver }) {
         guard Self.isReadable(listener.number) else { continue }
         let near = accept(listener.number, nil, nil)
-        guard near >= 0 else { return }
+        guard near >= 0 else { continue }
         present.withLock { $0.attempts += 1 }
         Thread.detachNewThread { Self.carry(Descriptor(adopting: near), to: target, present) }
       }

@@ -136,8 +136,8 @@ def pass_on(device, broker, is_flooding):
     received, flood = bytearray(), b""
     with device, broker, contextlib.suppress(OSError):
         while True:
-            if is_flooding.is_set():
-                device.sendall(flood * (65_536 // len(flood)))
+            if is_flooding.is_set() and flood:
+                device.sendall(flood * max(1, 65_536 // len(flood)))
             for ready in select.select([device, broker], [], [], 0 if is_flooding.is_set() else 0.05)[0]:
                 if not (data := ready.recv(65_536)):
                     return
@@ -147,7 +147,7 @@ def pass_on(device, broker, is_flooding):
                 received += data
                 for packet in packets(received):
                     device.sendall(packet)
-                    if packet[0] >> 4 == 3:
+                    if packet[0] >> 4 == 3 and len(flood) < 1 << 20:
                         flood += packet + packet[:-1] + bytes([packet[-1] ^ 1])
 
 
@@ -206,6 +206,8 @@ def reads(fleet):
         read(devices, times["stopped"])
         device.kill_service()
     between.kill()
+    if statistics.median(used) < 1:
+        sys.exit("fleet.py: the flood does not reach the service")
     show("reads: CPU time of the flooded service", statistics.median(used), " % of a core")
     for kind, pair in times.items():
         for part in [50, 99]:
