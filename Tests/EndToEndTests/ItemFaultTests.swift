@@ -158,19 +158,19 @@ func readPair(_ line: String) throws -> String {
     for number in 0..<50 { try writer.send("item put service=s account=a\(number) data=\(large)\n") }
     for _ in 0..<50 { #expect(try writer.answer() == ["OK created"]) }
     for round in 1...3 {
-      // Removes the store's WAL. The next commit notices the loss.
-      try? FileManager.default.removeItem(at: daemon.state.appending(path: "identityd.db-wal"))
-      #expect(try writer.ask("item put service=s account=w data=eA==")[0].hasPrefix("ERR read-only "))
+      // Removes the store's WAL. The next commit notices the loss, unless the watch of the folder was faster.
+      try FileManager.default.removeItem(at: daemon.state.appending(path: "identityd.db-wal"))
       var answer = ""
       while !answer.hasPrefix("OK ") {
         try writer.send("item put service=s account=w data=eA==\n")
         try reader.send((0..<50).map { "item read service=s account=a\($0)\n" }.joined())
         for _ in 0..<50 { #expect(try reader.answer()[0].hasPrefix("OK data=\(large) ")) }
         answer = try writer.answer()[0]
+        #expect(answer.hasPrefix("OK ") || answer.hasPrefix("ERR read-only "), "\(answer)")
       }
+      try daemon.waitForLog("The store was rewritten", times: round)
       #expect(answer == (round == 1 ? "OK created" : "OK replaced"))
     }
-    try daemon.waitForLog("The store was rewritten", times: 3)
     #expect(daemon.log.components(separatedBy: "The store was rewritten").count == 4)
     daemon.end(with: SIGKILL)
     try daemon.start()
