@@ -116,21 +116,9 @@ extension FleetServiceTests {
     let devices = try fleet(["desk", "laptop", "phone"], at: broker)
     try agree(devices, on: ["desk", "laptop", "phone"])
     let phone = try devices[2].daemon.uuid("get device")
-    // The disk of one device becomes a small one.
-    let daemon = devices[0].daemon
-    daemon.end()
-    try FileManager.default.moveItem(at: daemon.state, to: daemon.folder.appending(path: "saved"))
-    try FileManager.default.createDirectory(at: daemon.state, withIntermediateDirectories: false)
-    let mount = #"mount -t tmpfs -o mode=0700,size=2m tmpfs "$0" && cp -a "$0/../saved/." "$0" && exec "$@""#
-    try daemon.start(through: ["unshare", "--mount", "sh", "-c", mount, daemon.state.path])
+    try moveToSmallDisk(devices[0].daemon)
     try agree(devices, on: ["desk", "laptop", "phone"])
-    let client = try daemon.client()
-    let secret = String(repeating: "A", count: 4_000)
-    var answer = ""
-    for number in 1...1_000 where !answer.hasPrefix("ERR") {
-      answer = try client.ask("item put service=s account=a\(number) data=\(secret)")[0]
-    }
-    try #require(answer.hasPrefix("ERR no-space "), "\(answer)")
+    try fillDisk(of: devices[0].daemon)
     #expect(try devices[0].ask("account rotate without=\(phone)") == ["OK"])
     let connections = broker.log.components(separatedBy: "New client connected").count
     try devices[0].reload("\(broker.configuration)\nSpread=0\nKeepAlive=61s")
@@ -142,8 +130,7 @@ extension FleetServiceTests {
     let rows = try devices[0].ask("fleet status")
     #expect(rows.contains { $0.hasPrefix("* reason=") } && !rows.contains { $0.hasPrefix("* rotations=") }, "\(rows)")
     #expect(try devices[1].devices() == ["desk", "laptop", "phone"])
-    let room = ["nsenter", "--target", "\(daemon.process.processIdentifier)", "--mount", "mount", "-o"]
-    try #require(try run(room + ["remount,size=16m", daemon.state.path]).status == 0)
+    try makeRoom(for: devices[0].daemon)
     for device in devices[..<2] {
       try device.wait("the key is replaced") { try device.ask("fleet status").contains("* rotations=1") }
     }

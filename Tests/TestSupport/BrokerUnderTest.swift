@@ -6,7 +6,8 @@ package final class BrokerUnderTest: MessageBroker {
   /// The port, which stays the same over restarts.
   package private(set) var port: UInt16 = 0
   private let folder: TemporaryFolder
-  private let settings: String
+  private var settings: String
+  private let persistence: String
   private var process = Process()
 
   /// Starts a broker, and waits until it listens.
@@ -16,9 +17,9 @@ package final class BrokerUnderTest: MessageBroker {
   ///   - persists: whether retained messages outlast the broker.
   package init(_ settings: String = "allow_anonymous true", persists: Bool = false) throws {
     folder = try TemporaryFolder()
-    let persistence = "persistence_location \(folder.path)/\nautosave_interval 1\nautosave_on_changes true\n"
-    self.settings =
-      "\(settings)\npersistence \(persists)\n\(persists ? persistence : "")log_dest file \(folder["log"])\n"
+    let place = "persistence_location \(folder.path)/\nautosave_interval 1\nautosave_on_changes true\n"
+    persistence = "persistence \(persists)\n\(persists ? place : "")log_dest file \(folder["log"])\n"
+    self.settings = settings
     // Another program may take the port before the broker does.
     for _ in 1...4 {
       port = try Self.freePort()
@@ -39,7 +40,8 @@ package final class BrokerUnderTest: MessageBroker {
 
   /// Starts the broker again.
   package func start() throws {
-    try folder.write("mosquitto.conf", "listener \(port) 127.0.0.1\n\(settings)\(isRoot ? "user root\n" : "")")
+    let user = isRoot ? "user root\n" : ""
+    try folder.write("mosquitto.conf", "listener \(port) 127.0.0.1\n\(settings)\n\(persistence)\(user)")
     process = Process()
     process.executableURL = URL(filePath: "/usr/sbin/mosquitto")
     process.arguments = ["-c", folder["mosquitto.conf"]]
@@ -53,6 +55,13 @@ package final class BrokerUnderTest: MessageBroker {
     }
     kill()
     throw Failure("mosquitto does not listen on port \(port): \(log)")
+  }
+
+  /// Kills the broker, and starts it with other lines about the listener.
+  package func restart(with settings: String) throws {
+    kill()
+    self.settings = settings
+    try start()
   }
 
   package func forget() throws {

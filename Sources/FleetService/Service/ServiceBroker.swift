@@ -42,7 +42,7 @@ extension Service {
   }
 
   private func lose(_ broker: Broker, _ input: Input, _ reason: String) throws(DaemonFault) {
-    noteEnd(reason)
+    if case .refused = input { noteEnd(reason, isRefusal: true) } else { noteEnd(reason) }
     broker.disconnect()
     try take(input)
   }
@@ -91,8 +91,8 @@ extension Service {
     return true
   }
 
-  private func noteEnd(_ reason: String) {
+  private func noteEnd(_ reason: String, isRefusal: Bool = false) {
     let name = broker?.pattern?.description ?? "the broker"
-    if report.noteEnd(reason, now: Clock.monotonicMicroseconds) { log.warn("\(name): \(reason)") }
+    if report.noteEnd(reason, isRefusal: isRefusal, now: Clock.monotonicMicroseconds) { log.warn("\(name): \(reason)") }
   }
 }

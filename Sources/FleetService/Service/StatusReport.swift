@@ -18,7 +18,7 @@ struct StatusReport {
   private var beyondBound = 0
   private var isConnected = false
   /// The troubles that were logged, with the time.
-  private var logged: (end: UInt64?, daemon: String?, refusal: String?) = (nil, nil, nil)
+  private var logged: (end: UInt64?, isRefused: Bool, daemon: String?, refusal: String?) = (nil, false, nil, nil)
 
   /// Takes over the state of the service.
   mutating func note(_ fleet: Fleet, _ broker: Broker?, _ meetings: [(name: String, value: String)], held: Int) {
@@ -85,17 +85,18 @@ struct StatusReport {
 
   /// Notes a connection. Returns whether it is to be logged.
   mutating func noteConnected() -> Bool {
-    defer { isConnected = true }
+    defer { (isConnected, logged.isRefused) = (true, false) }
     return !isConnected
   }
 
-  /// Notes the end of a connection. Returns whether it is to be logged: the first one, and one an hour.
-  mutating func noteEnd(_ reason: String, now: UInt64) -> Bool {
+  /// Notes the end of a connection. Returns whether it is to be logged: the first one, the first refusal of this device,
+  /// and one an hour.
+  mutating func noteEnd(_ reason: String, isRefusal: Bool, now: UInt64) -> Bool {
     self.reason = reason
-    let isFirst = isConnected
+    let isFirst = isConnected || isRefusal && !logged.isRefused
     isConnected = false
     if !isFirst, let last = logged.end, now - last < Self.interval { return false }
-    logged.end = now
+    (logged.end, logged.isRefused) = (now, isRefusal)
     return true
   }
 

@@ -1,0 +1,124 @@
+import Foundation
+import TestSupport
+import Testing
+
+// Brokers that change messages or refuse devices, and disks that are full.
+extension FleetServiceTests {
+  @Test func `row 59: messages that a broker deletes, replays, moves or damages are put right`() throws {
+    let broker = try BrokerUnderTest()
+    let devices = try fleet(["desk", "laptop"], at: broker)
+    try agree(devices, on: ["desk", "laptop"])
+    let topics = topics(of: try account(of: devices[0]))
+    let former = try broker.retained(topics)
+    #expect(try devices[1].daemon.ask("devices name notebook") == "OK")
+    try agree(devices, on: ["desk", "notebook"])
+    let present = try broker.retained(topics)
+    let replayed = try message(#require(former.first { !present.contains($0) }))
+    let other = try message(#require(present.first { former.contains($0) }))
+    var damaged = replayed.payload
+    damaged[damaged.count - 1] ^= 1
+    let last = try devices[0].daemon.ask("subscribe")
+    for (attack, payload) in [
+      ("deleted", []), ("replayed", replayed.payload), ("moved", other.payload), ("damaged", damaged),
+      ("too long", [UInt8](repeating: 0x69, count: 70_000)),
+    ] {
+      try publish(payload, to: replayed.topic, at: broker)
+      try devices[0].wait("the \(attack) message is put right") { try broker.retained(topics) == present }
+    }
+    // A later release may have written a message of an unknown version, so that one stays.
+    var later = try message(#require(present.first { !former.contains($0) })).payload
+    later[2] = 2
+    let counts = try devices.map { try dropped(by: $0) }
+    try publish(later, to: replayed.topic, at: broker)
+    for (device, count) in zip(devices, counts) { try device.wait("it is dropped") { try dropped(by: device) > count } }
+    #expect(try broker.retained(topics).map { try message($0).payload }.contains(later))
+    for device in devices { #expect(try device.devices() == ["desk", "notebook"]) }
+    #expect(try devices[0].daemon.ask("subscribe") == last, "no event")
+  }
+
+  @Test func `row 60: a broker that refuses a device leaves it its list, and a reload is an attempt`() throws {
+    let broker = try BrokerUnderTest()
+    let devices = try fleet(["desk", "laptop"], at: broker)
+    try agree(devices, on: ["desk", "laptop"])
+    try broker.restart(with: "allow_anonymous false")
+    for device in devices {
+      try device.wait(state: "refused")
+      #expect(try device.devices() == ["desk", "laptop"])
+      #expect(try device.ask("fleet status").contains { $0.hasPrefix("* reason=") })
+      #expect(device.log.contains(/127\.0\.0\.1:\d+: .*[Rr]efused/), "\(device.log)")
+    }
+    try broker.restart(with: "allow_anonymous true")
+    // Without it, the next attempt comes after five minutes.
+    for device in devices { try device.reload("\(broker.configuration)\nSpread=0\nKeepAlive=61s") }
+    #expect(try devices[1].daemon.ask("devices name notebook") == "OK")
+    try agree(devices, on: ["desk", "notebook"])
+  }
+
+  @Test func `row 61: a record for which a disk has no room is held, and stored once there is room`() throws {
+    let broker = try BrokerUnderTest()
+    let devices = try fleet(["desk", "laptop"], at: broker)
+    try moveToSmallDisk(devices[0].daemon)
+    try agree(devices, on: ["desk", "laptop"])
+    try fillDisk(of: devices[0].daemon)
+    #expect(try devices[1].daemon.ask("devices name notebook") == "OK")
+    try devices[0].wait("the record is held") { try devices[0].ask("fleet status").contains("* held=1") }
+    #expect(try devices[0].ask("fleet status").contains { $0.hasPrefix("* reason=") })
+    #expect(try devices[0].devices() == ["desk", "laptop"])
+    #expect(try devices[0].daemon.ask("devices name table").hasPrefix("ERR no-space "))
+    try makeRoom(for: devices[0].daemon)
+    try agree(devices, on: ["desk", "notebook"])
+    #expect(try devices[0].ask("fleet status").contains { $0.hasPrefix("* held=") } == false)
+  }
+
+  // MARK: Messages
+
+  /// Returns the topic and the payload of a line with both.
+  private func message(_ line: String) throws -> (topic: String, payload: [UInt8]) {
+    let words = line.split(separator: " ")
+    let digits = Array(try #require(words.last))
+    let payload = stride(from: 0, to: digits.count, by: 2).compactMap { UInt8(String(digits[$0...$0 + 1]), radix: 16) }
+    return (String(words[0]), payload)
+  }
+
+  /// Publishes a retained message. An empty one deletes the present one.
+  private func publish(_ payload: [UInt8], to topic: String, at broker: BrokerUnderTest) throws {
+    let folder = try TemporaryFolder()
+    try Data(payload).write(to: URL(filePath: folder["payload"]))
+    let content = payload.isEmpty ? ["-n"] : ["-f", folder["payload"]]
+    let sent = try run(["mosquitto_pub"] + broker.options + ["-q", "1", "-r", "-t", topic] + content)
+    #expect(sent.status == 0, "\(sent)")
+  }
+
+  /// Returns the number of messages that a device has dropped.
+  private func dropped(by device: FleetUnderTest) throws -> Int {
+    try device.ask("fleet status").compactMap { $0.wholeMatch(of: /\* dropped=(\d+)/).flatMap { Int($0.1) } }.first ?? 0
+  }
+
+  // MARK: Full disks
+
+  /// Starts a daemon anew, with a disk of two megabytes.
+  func moveToSmallDisk(_ daemon: DaemonUnderTest) throws {
+    daemon.end()
+    try FileManager.default.moveItem(at: daemon.state, to: daemon.folder.appending(path: "saved"))
+    try FileManager.default.createDirectory(at: daemon.state, withIntermediateDirectories: false)
+    let mount = #"mount -t tmpfs -o mode=0700,size=2m tmpfs "$0" && cp -a "$0/../saved/." "$0" && exec "$@""#
+    try daemon.start(through: ["unshare", "--mount", "sh", "-c", mount, daemon.state.path])
+  }
+
+  /// Fills the disk of a daemon with items.
+  func fillDisk(of daemon: DaemonUnderTest) throws {
+    let client = try daemon.client()
+    let secret = String(repeating: "A", count: 4_000)
+    var answer = ""
+    for number in 1...1_000 where !answer.hasPrefix("ERR") {
+      answer = try client.ask("item put service=s account=a\(number) data=\(secret)")[0]
+    }
+    try #require(answer.hasPrefix("ERR no-space "), "\(answer)")
+  }
+
+  /// Makes the disk of a daemon larger.
+  func makeRoom(for daemon: DaemonUnderTest) throws {
+    let inside = ["nsenter", "--target", "\(daemon.process.processIdentifier)", "--mount"]
+    try #require(try run(inside + ["mount", "-o", "remount,size=16m", daemon.state.path]).status == 0)
+  }
+}
