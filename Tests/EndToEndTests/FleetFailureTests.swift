@@ -120,11 +120,9 @@ extension FleetServiceTests {
     try agree(devices, on: ["desk", "laptop", "phone"])
     try fillDisk(of: devices[0].daemon)
     #expect(try devices[0].ask("account rotate without=\(phone)") == ["OK"])
-    let connections = broker.log.components(separatedBy: "New client connected").count
+    let connections = broker.count("New client connected")
     try devices[0].reload("\(broker.configuration)\nSpread=0\nKeepAlive=61s")
-    try devices[0].wait("the first configuration is read") {
-      broker.log.components(separatedBy: "New client connected").count > connections
-    }
+    try devices[0].wait("the first configuration is read") { broker.count("New client connected") > connections }
     try devices[0].reload("Broker=nonsense")
     try devices[0].wait("the second configuration is read") { devices[0].log.contains("configuration refused") }
     let rows = try devices[0].ask("fleet status")

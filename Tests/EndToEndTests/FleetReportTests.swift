@@ -108,10 +108,7 @@ extension FleetServiceTests {
     let device = try fleet(["desk"], at: broker)[0]
     try agree([device], on: ["desk"])
     broker.kill()
-    func starts() throws -> Int {
-      let row = try device.daemon.client().ask("stats").first { $0.hasSuffix(" verb=\"fleet open\" outcome=ok") }
-      return row?.firstMatch(of: /requests=(\d+)/).flatMap { Int($0.1) } ?? 0
-    }
+    func starts() throws -> Int { try device.daemon.client().requests("fleet open") }
     let before = try starts()
     #expect(try device.daemon.ask("renew device").hasPrefix("OK "))
     try device.wait("the service starts anew") { try starts() > before }
@@ -143,10 +140,7 @@ extension FleetServiceTests {
         }
       }
     }
-    func questions() throws -> Int {
-      let row = try devices[0].daemon.client().ask("stats").first { $0.hasSuffix(" verb=\"version state\" outcome=ok") }
-      return row?.firstMatch(of: /requests=(\d+)/).flatMap { Int($0.1) } ?? 0
-    }
+    func questions() throws -> Int { try devices[0].daemon.client().requests("version state") }
     let asked = try questions()
     for round in 1...3 {
       let before = rounds.withLock { $0 }
@@ -221,10 +215,7 @@ extension FleetServiceTests {
     for number in 1...256 { #expect(try client.ask("token put p\(number) t")[0].hasPrefix("OK created ")) }
     let other = try PeerConnection(8, of: device.daemon)
     #expect(try other.ask("token put fcm t")[0].hasPrefix("OK created "))
-    func pages() throws -> Int {
-      let row = try client.ask("stats").first { $0.hasSuffix(" verb=\"token list\" outcome=ok") }
-      return row?.firstMatch(of: /requests=(\d+)/).flatMap { Int($0.1) } ?? 0
-    }
+    func pages() throws -> Int { try client.requests("token list") }
     let read = try pages()
     try device.start()
     // One page for each app, and one that shows that these were all.

@@ -139,10 +139,7 @@ import Testing
       let device = "11111111-1111-4111-8111-\(String(format: "%012x", number))"
       #expect(try client.ask("devices put \(device) generation=1 counter=1 record=AAAA") == ["OK added"])
     }
-    func parts() throws -> Int {
-      let row = try client.ask("stats").first { $0.hasSuffix(" verb=\"fleet records\" outcome=ok") }
-      return row?.firstMatch(of: /requests=(\d+)/).flatMap { Int($0.1) } ?? 0
-    }
+    func parts() throws -> Int { try client.requests("fleet records") }
     let before = try parts()
     try devices[0].start()
     // Two parts with messages, and one that shows that these were all.
@@ -308,10 +305,9 @@ import Testing
     try agree(devices, on: ["desk"])
     // A reading has a connection of its own.
     #expect(try devices[0].ask("fleet reports site=\(String(repeating: "0", count: 32))") == ["OK reading=1"])
-    func count(_ text: String) -> Int { broker.log.components(separatedBy: text).count - 1 }
-    try devices[0].wait("both are connected") { count("New client connected") == 2 }
+    try devices[0].wait("both are connected") { broker.count("New client connected") == 2 }
     devices[0].end(with: SIGTERM)
-    try devices[0].wait("the broker knows") { count(" disconnected") == 2 }
+    try devices[0].wait("the broker knows") { broker.count(" disconnected") == 2 }
   }
 
   @Test func `a group that does not exist is found by a check`() throws {

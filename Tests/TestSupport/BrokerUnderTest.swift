@@ -38,6 +38,9 @@ package final class BrokerUnderTest: MessageBroker {
   /// The log so far.
   package var log: String { (try? folder.text("log")) ?? "" }
 
+  /// Returns how often the log has a text.
+  package func count(_ text: String) -> Int { log.components(separatedBy: text).count - 1 }
+
   /// Starts the broker again.
   package func start() throws {
     let user = isRoot ? "user root\n" : ""

@@ -43,4 +43,10 @@ extension Client {
   package func statusValue(_ name: String) throws -> String? {
     try ask("status").first { $0.hasPrefix("* \(name)=") }.map { String($0.dropFirst(name.count + 3)) }
   }
+
+  /// Returns the number of successful requests with a verb.
+  package func requests(_ verb: String) throws -> Int {
+    let row = try ask("stats").first { $0.hasSuffix(" verb=\"\(verb)\" outcome=ok") }
+    return row?.firstMatch(of: /requests=(\d+)/).flatMap { Int($0.1) } ?? 0
+  }
 }

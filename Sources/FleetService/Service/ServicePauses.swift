@@ -3,7 +3,7 @@ import IdentityCore
 import LinuxSystem
 import Systemd
 
-// What the service does by itself after a pause, besides the deadlines of the rules.
+// Actions of the service after a pause of its own, besides the deadlines of the rules.
 extension Service {
   /// A pause, named for the action after it. There is at most one of each.
   enum Pause {
