@@ -61,7 +61,7 @@ let fuzz: Target =
 /// The test targets to build, from IDENTITYD_TESTS. Nil for all of them.
 let chosenTests = Context.environment["IDENTITYD_TESTS"].map { Set($0.split(separator: " ").map(String.init)) }
 
-/// The programs to build, from IDENTITYD_PROGRAMS. Nil for all of them.
+/// The programs and libraries to build, from IDENTITYD_PROGRAMS. Nil for all of them.
 let chosenPrograms = Context.environment["IDENTITYD_PROGRAMS"].map { Set($0.split(separator: " ").map(String.init)) }
 
 let package = Package(
@@ -249,7 +249,7 @@ if let chosenPrograms {
   package.products.removeAll { leftOut.contains($0.name) }
   package.targets.removeAll(where: isLeftOut)
   // Library targets that nothing else needs.
-  var needed = package.targets.filter { $0.type == .test || $0.type == .executable }.map(\.name) + ["IdentityClient"]
+  var needed = package.targets.filter { $0.type == .test }.map(\.name) + chosenPrograms + ["IdentityClient"]
   var isNeeded: Set<String> = []
   while let name = needed.popLast() {
     guard isNeeded.insert(name).inserted, let target = package.targets.first(where: { $0.name == name }) else {

@@ -96,22 +96,10 @@ leftovers() {
 
 # --- Sanitizers ----------------------------------------------------------------------------------------------------
 
-# A usual run builds each test target for the instrumentation that its tests run with. IdentityStoreTests and
-# LibraryTests are in two lists: their trials run plain, and so do the searches of the store's memory. MosquittoTests are
-# in two lists, too, because they run unsafe code in several threads.
-#
-# Tests of pure code, of the programs as processes, and of the source tree.
-readonly PLAIN_TESTS=(
-  IdentityCoreTests IdentityWireTests FleetWireTests FleetCoreTests FleetServiceTests ClientFormatsTests DoctorTests
-  LayoutTests IdentityStoreTests LibraryTests EndToEndTests SystemTests
-)
 # Tests that run unsafe code in their own process.
-readonly ADDRESS_TESTS=(
-  LinuxSystemTests SystemdTests ConfigurationFilesTests AppManifestsTests ClientSecretsTests IdentityStoreTests
-  FleetSealTests MosquittoTests IdentityFuzzTests
-)
+readonly ADDRESS_TESTS='^(LinuxSystem|Systemd|ConfigurationFiles|AppManifests|ClientSecrets|IdentityStore|FleetSeal|Mosquitto|IdentityFuzz)Tests\.'
 # Tests that run code with threads in their own process.
-readonly THREAD_TESTS=(IdentityServerTests IdentityClientTests LibraryTests MosquittoTests)
+readonly THREAD_TESTS='^(IdentityServer|IdentityClient|Library|Mosquitto)Tests\.'
 
 # End-to-end suites that only run plain: shell completions, counts of a request's costs, and suites that run a client
 # hundreds of times for its output.
@@ -140,7 +128,9 @@ readonly PURE_TESTS='^(Identity(Core|Wire|Client)|Fleet(Wire|Core|Service)|Clien
 # and it optimises the modules that the tests use heavily.
 debug_options=(-Xswiftc -gnone)
 if [ "${CI:-}" = true ]; then
-  debug_options+=(-Xswiftc -whole-module-optimization -Xswiftc -num-threads -Xswiftc 2)
+  debug_options+=(
+    -Xswiftc -whole-module-optimization -Xswiftc -no-emit-module-separately-wmo -Xswiftc -num-threads -Xswiftc 2
+  )
   export IDENTITYD_OPTIMIZED=1
 fi
 readonly debug_options
@@ -162,29 +152,39 @@ build_tests() {
   swift build --build-tests --explicit-target-dependency-import-check error "${debug_options[@]}" "$@" >&2
 }
 
-# Builds only the tests that run plain.
-build_plain_tests() { IDENTITYD_TESTS="${PLAIN_TESTS[*]} ReferenceModel" build_tests; }
-
 # Builds the benchmarks, so that they stay up to date.
 build_benchmarks() {
   swift build --package-path packaging/benchmarks --scratch-path .build/benchmarks "${debug_options[@]}" >&2
 }
 
-# Builds programs and some test targets with a sanitizer. The other tests need no sanitizer: they run the programs as
-# processes. ThreadSanitizer gets the daemon only, because identityctl has one thread.
+# Builds programs with a sanitizer, and links the tests of the plain build with the sources of these programs: tests need
+# no instrumentation, so they are compiled once. ThreadSanitizer gets the daemon and the libraries with threads only,
+# because the other programs have one thread.
 build_sanitized() {
-  local sanitizer=$1 targets programs='identityd identityctl identity-fleet'
-  case $sanitizer in
-    address) targets=${ADDRESS_TESTS[*]} ;;
-    thread) targets=${THREAD_TESTS[*]} programs=identityd ;;
-  esac
-  IDENTITYD_PROGRAMS=$programs IDENTITYD_TESTS=$targets build_tests \
-    --sanitize="$sanitizer" --scratch-path ".build/$sanitizer"
+  local sanitizer=$1 programs='identityd identityctl identity-fleet'
+  [ "$sanitizer" = address ] || programs='identityd Mosquitto'
+  IDENTITYD_PROGRAMS=$programs IDENTITYD_TESTS='' swift build --sanitize="$sanitizer" --scratch-path ".build/$sanitizer" \
+    "${debug_options[@]}" >&2
   # The tests look for all programs in one folder.
   [ "$sanitizer" = address ] || ln --symbolic --force "$PWD/.build/debug/identityctl" ".build/$sanitizer/debug/identityctl"
   # Without instrumentation, every test would pass and nothing would be checked.
   nm ".build/$sanitizer/debug/identityd" | grep "${sanitizer:0:1}san.module_ctor" >/dev/null ||
     fail "the daemon was built without --sanitize=$sanitizer"
+  link_tests "$sanitizer"
+}
+
+# Links the tests of the plain build with the sources of a sanitizer's build, where it has them.
+link_tests() {
+  # The wrapped modules are for debuggers only, and a build of few programs lacks some.
+  local plain instrumented folder expressions=(--expression='/\.swiftmodule\.o$/d') libraries
+  plain=$(realpath .build/debug) instrumented=$(realpath ".build/$1/debug")
+  for folder in "$instrumented"/*.build; do
+    expressions+=(--expression="s|^$plain/${folder##*/}/|$folder/|")
+  done
+  sed "${expressions[@]}" "$plain/identitydPackageTests.product/Objects.LinkFileList" >"$instrumented/tests.objects"
+  mapfile -t libraries < <(pkg-config --libs libsystemd sqlite3 libsodium inih libmosquitto libqrencode | xargs --max-args=1)
+  swiftc -sanitize="$1" -use-ld=lld -emit-executable -module-name identitydPackageTests \
+    -o "$instrumented/identitydPackageTests.xctest" "@$instrumented/tests.objects" "${libraries[@]}"
 }
 
 # Makes sanitizers write their reports to files, for every process: no test looks at the status and the output of every
@@ -325,12 +325,12 @@ sanitized_lanes() {
         lane "end-to-end with AddressSanitizer, $letters" \
           sanitized_programs address --filter "^EndToEndTests\.[$letters]" --skip "$fleet|$plain"
       done
-      lane "edges with AddressSanitizer" sanitized_edges address --skip "$PLAIN_STORE_TESTS"
+      lane "edges with AddressSanitizer" sanitized_edges address --filter "$ADDRESS_TESTS" --skip "$PLAIN_STORE_TESTS"
       ;;
     thread)
       # The two threads of identity-fleet share the mailboxes of Mosquitto only, which MosquittoTests run with it.
       lane "end-to-end with ThreadSanitizer" threaded_suites "${THREADED_SUITES[@]}"
-      lane "edges with ThreadSanitizer" sanitized_edges thread
+      lane "edges with ThreadSanitizer" sanitized_edges thread --filter "$THREAD_TESTS"
       ;;
   esac
 }
