@@ -12,7 +12,7 @@ let strict: [SwiftSetting] = [
   .enableUpcomingFeature("MemberImportVisibility"),
 ]
 
-/// Whether debug builds optimise the targets that tests call thousands of times.
+/// Whether debug builds optimise the targets in which tests spend their time.
 ///
 /// A full build takes as long as without, and its tests take half the time, but a change to one file recompiles its
 /// whole module.
@@ -20,9 +20,10 @@ let isOptimized = Context.environment["IDENTITYD_OPTIMIZED"] == "1"
 
 /// Without this, a call across a module boundary on the request path costs up to six times as
 /// much (see Decisions/0005).
-let fast: [SwiftSetting] =
-  strict + [.unsafeFlags(["-cross-module-optimization"], .when(configuration: .release))]
-  + (isOptimized ? [.unsafeFlags(["-O"], .when(configuration: .debug))] : [])
+let fast: [SwiftSetting] = strict + [.unsafeFlags(["-cross-module-optimization"], .when(configuration: .release))]
+
+/// The settings of the targets in which tests spend their time.
+let tested: [SwiftSetting] = fast + (isOptimized ? [.unsafeFlags(["-O"], .when(configuration: .debug))] : [])
 
 /// The linker settings of the shipped programs (see Decisions/0036).
 ///
@@ -84,10 +85,10 @@ let package = Package(
     .systemLibrary(name: "CQREncode", pkgConfig: "libqrencode", providers: [.apt(["libqrencode-dev"])]),
 
     // PURE: rules and bytes. No I/O, no clock, no randomness, no unsafe code.
-    .target(name: "IdentityCore", swiftSettings: fast),
+    .target(name: "IdentityCore", swiftSettings: tested),
     .target(name: "IdentityWire", dependencies: ["IdentityCore"], swiftSettings: fast),
-    .target(name: "FleetWire", dependencies: ["IdentityCore"], swiftSettings: fast),
-    .target(name: "FleetCore", dependencies: ["FleetWire", "IdentityCore"], swiftSettings: fast),
+    .target(name: "FleetWire", dependencies: ["IdentityCore"], swiftSettings: tested),
+    .target(name: "FleetCore", dependencies: ["FleetWire", "IdentityCore"], swiftSettings: tested),
 
     // EDGE: the kernel, systemd, files, SQLite. They may import LinuxSystem and, in AppManifests, ConfigurationFiles.
     .target(name: "LinuxSystem", dependencies: ["CLinux"], swiftSettings: fast),
@@ -97,7 +98,7 @@ let package = Package(
       name: "AppManifests", dependencies: ["IdentityCore", "ConfigurationFiles", "LinuxSystem"], swiftSettings: strict),
     .target(
       name: "IdentityStore", dependencies: ["IdentityCore", "IdentityWire", "LinuxSystem", "CSQLite", "CSodium"],
-      swiftSettings: fast),
+      swiftSettings: tested),
 
     // The fleet's connections.
     .target(name: "Mosquitto", dependencies: ["CMosquitto", "LinuxSystem"], swiftSettings: strict),
@@ -114,7 +115,7 @@ let package = Package(
     // COMPOSE: the daemon's loop, and the client's side of the socket.
     .target(
       name: "IdentityServer",
-      dependencies: ["IdentityCore", "IdentityWire", "IdentityStore", "LinuxSystem", "Systemd"], swiftSettings: fast),
+      dependencies: ["IdentityCore", "IdentityWire", "IdentityStore", "LinuxSystem", "Systemd"], swiftSettings: tested),
     .target(
       name: "IdentityClient", dependencies: ["IdentityCore", "IdentityWire", "LinuxSystem"], swiftSettings: strict),
 
