@@ -150,6 +150,7 @@ struct ConnectionFault: Error {
     case MOSQ_ERR_SUCCESS.rawValue, MOSQ_ERR_CONN_PENDING.rawValue: return
     // The releases have other words.
     case MOSQ_ERR_CONN_LOST.rawValue: throw ConnectionFault(reason: "the connection was lost")
+    case MOSQ_ERR_KEEPALIVE.rawValue: throw ConnectionFault(reason: "the broker does not answer")
     case MOSQ_ERR_ERRNO.rawValue: throw ConnectionFault(reason: SystemError.text(of: systemCode))
     default:
       let text = unsafe mosquitto_strerror(code).map { unsafe String(cString: $0) } ?? "error \(code)"
