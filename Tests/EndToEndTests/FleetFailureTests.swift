@@ -11,21 +11,24 @@ private struct Effort {
 
   init(of device: FleetUnderTest) throws {
     self.device = device
-    before = try Self.used(by: device)
+    before = try Self.total(of: device)
   }
 
-  /// The processor time so far, in microseconds, with that of threads that have ended (proc(5)).
-  private static func used(by device: FleetUnderTest) throws -> UInt64 {
-    let line = try String(contentsOfFile: "/proc/\(device.processID)/stat", encoding: .utf8)
-    let fields = try #require(line.split(separator: ")").last).split(separator: " ")
-    return try fields[11...12].reduce(0) { $0 + (try #require(UInt64($1))) } * 10_000
+  /// The processor time so far, in microseconds, with that of threads that have ended (clock_getcpuclockid(3)).
+  private static func total(of device: FleetUnderTest) throws -> UInt64 {
+    var (clock, time) = (clockid_t(), timespec())
+    try #require(unsafe clock_getcpuclockid(device.processID, &clock) == 0 && clock_gettime(clock, &time) == 0)
+    return UInt64(time.tv_sec) * 1_000_000 + UInt64(time.tv_nsec) / 1_000
   }
 
-  /// Checks the processor time, and reports it in the table of the long run.
-  func check(_ name: String, attempts: Int) throws {
-    let (used, passed) = (try Self.used(by: device) - before, Clock.monotonicMicroseconds - began)
-    // An attempt with TLS costs a few milliseconds.
-    #expect(used <= passed / 20 + UInt64(attempts + 1) * 50_000, "\(name): \(used) of \(passed) µs")
+  /// The processor time since the moment, in microseconds.
+  var used: UInt64 { get throws { try Self.total(of: device) - before } }
+
+  /// Checks that each attempt to connect costs a few times as much as one that succeeds at most, however long it takes.
+  /// Reports the processor time in the table of the long run.
+  func check(_ name: String, attempts: Int, success: UInt64) throws {
+    let (used, passed) = (try used, Clock.monotonicMicroseconds - began)
+    #expect(used <= UInt64(attempts + 1) * 4 * success, "\(name): \(used) µs for \(attempts), \(success) µs for one")
     let share = String(format: "%.2f", Double(used) * 100 / Double(passed))
     try Trial("fleet: \(name)").report(tried: attempts, lost: 0, "\(share) % of a core in \(passed / 1_000_000) s")
   }
@@ -52,20 +55,26 @@ extension FleetServiceTests {
     #expect(try devices[0].ask("account create alice") == ["OK"])
     try join(devices[1], by: devices[0])
     try agree(devices, on: ["desk", "laptop"])
+    let success = try Effort(of: devices[0])
+    let first = line.attempts
+    line.change(to: .works)
+    try devices[0].wait("the line is used again") { line.attempts > first }
+    #expect(try devices[1].daemon.ask("devices name notebook") == "OK")
+    try agree(devices, on: ["desk", "notebook"])
+    let cost = try success.used
     // A device notices a half-open line after the time of KeepAlive=, and a silent broker after ten seconds.
     let states: [(state: FailingLine.State, attempts: Int)] =
       [(.reset, 4), (.silent, 2), (.slow, 1)] + (Trial.isLong ? [(.halfOpen, 1)] : [])
     for (round, (state, count)) in states.enumerated() {
       let effort = try Effort(of: devices[0])
-      let (began, before) = (Clock.monotonicMicroseconds, line.attempts)
+      let before = line.attempts
       line.change(to: state)
       try devices[0].wait("\(count) attempts") { line.attempts - before >= count }
       if case .slow = state { try devices[0].wait(state: "live") }
-      // Each pause is twice as long as the last one, so a few attempts come at once.
-      let seconds = Int((Clock.monotonicMicroseconds - began) / 1_000_000)
+      // Each pause is twice as long as the last one, so hardly one more comes before this process looks.
       let attempts = line.attempts - before
-      #expect(attempts <= count + 6 + seconds)
-      try effort.check("\(state) line\(isEncrypted ? " with TLS" : "")", attempts: attempts)
+      #expect(attempts <= count + 2)
+      try effort.check("\(state) line\(isEncrypted ? " with TLS" : "")", attempts: attempts, success: cost)
       line.change(to: .works)
       #expect(try devices[1].daemon.ask("devices name laptop\(round)") == "OK")
       try agree(devices, on: ["desk", "laptop\(round)"])
@@ -73,7 +82,7 @@ extension FleetServiceTests {
     let (effort, before) = (try Effort(of: devices[0]), line.attempts)
     broker.kill()
     try devices[0].wait("4 attempts") { line.attempts - before >= 4 }
-    try effort.check("refused line\(isEncrypted ? " with TLS" : "")", attempts: line.attempts - before)
+    try effort.check("refused line\(isEncrypted ? " with TLS" : "")", attempts: line.attempts - before, success: cost)
     try broker.start()
     try agree(devices, on: ["desk", "laptop\(states.count - 1)"])
   }
@@ -104,11 +113,13 @@ extension FleetServiceTests {
     try device.wait("an attempt fails") {
       try device.ask("fleet status").contains { $0.contains("Lookup error") }
     }
-    try effort.check("dead resolver", attempts: 1)
+    let failure = try effort.used
     // The same file, because it is mounted.
     let hosts = try FileHandle(forWritingTo: URL(filePath: folder["hosts"]))
+    let success = try Effort(of: device)
     try hosts.write(contentsOf: Data("127.0.0.1 localhost broker.test\n".utf8))
     try device.wait(state: "live")
+    #expect(try failure <= 4 * success.used, "\(failure) µs")
   }
 
   @Test func `a rotation that waits for the disk goes on after another configuration`() throws {
