@@ -133,10 +133,7 @@ extension FleetServiceTests {
     let keys = try #require(DeviceKeys(seed: seed))
     let message = try #require(invitation.sealed(body, for: meeting, by: keys))
     let laptop = try FleetUnderTest("\(broker.configuration)\nSpread=0")
-    let file = laptop.daemon.folder.appending(path: "message")
-    try Data(message.bytes).write(to: file)
-    let topic = MessageTopic.invitation(meeting.rendezvous).text
-    #expect(try run(["mosquitto_pub", "-r", "-t", topic, "-f", file.path] + broker.options).status == 0)
+    try broker.publish(message.bytes, to: MessageTopic.invitation(meeting.rendezvous).text)
     let code = Data(meeting.copy())
     #expect(
       try laptop.ask("account join data=\((code + message.bytes).base64EncodedString())")[0]

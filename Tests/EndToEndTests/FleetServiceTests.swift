@@ -237,17 +237,8 @@ import Testing
     try agree(Array(devices[..<2]) + [tablet], on: ["desk", "notebook", "tablet"])
     // A thief keeps the tombstone from the phone, and shows it everything else. It can open none of that.
     let thief = try BrokerUnderTest()
-    let file = tablet.daemon.folder.appending(path: "message")
-    for message in try broker.retained(topics(of: try account(of: tablet))) {
-      let words = message.split(separator: " ").map(String.init)
-      guard words.count == 2, !words[1].hasPrefix("69460102") else { continue }
-      let bytes = try Array(words[1]).indices.filter { $0.isMultiple(of: 2) }.map { place in
-        try #require(UInt8(words[1].dropFirst(place).prefix(2), radix: 16))
-      }
-      try Data(bytes).write(to: file)
-      #expect(
-        try run(["mosquitto_pub", "-p", "\(thief.port)", "-r", "-t", words[0], "-f", file.path]).status == 0)
-    }
+    let messages = try broker.messages(topics(of: try account(of: tablet)))
+    try thief.publish(all: messages.filter { !$0.payload.starts(with: [0x69, 0x46, 1, 2]) })
     try devices[2].move(to: thief)
     try devices[2].start()
     try devices[2].wait(state: "live")

@@ -12,13 +12,11 @@ import Testing
   private final class SenderUnderTest {
     let keys: DeviceKeys
     let broker: BrokerUnderTest
-    private let folder: TemporaryFolder
     private(set) var ledger = TokenLedger(most: 10)
 
     init(at broker: BrokerUnderTest) throws {
       keys = try #require(SecretKey.random().flatMap { DeviceKeys(seed: $0) })
       self.broker = broker
-      folder = try TemporaryFolder()
     }
 
     var id: ReaderID { ReaderID(of: keys.boxKey) }
@@ -34,14 +32,7 @@ import Testing
 
     /// Returns the retained messages of a filter.
     func messages(_ filter: String) throws -> [(MessageTopic, [UInt8])] {
-      try broker.retained(filter).map { line in
-        let words = line.split(separator: " ").map(String.init)
-        let digits = Array(words[1])
-        let bytes = stride(from: 0, to: digits.count, by: 2).compactMap {
-          UInt8(String(digits[$0...$0 + 1]), radix: 16)
-        }
-        return (try #require(MessageTopic(parsing: words[0])), bytes)
-      }
+      try broker.messages(filter).map { topic, bytes in (try #require(MessageTopic(parsing: topic)), bytes) }
     }
 
     /// Tells a device which of its tokens are invalid.
@@ -53,11 +44,7 @@ import Testing
         subject: draft.subject, generation: draft.generation, counter: counter, run: Run(high: 1, low: 1),
         time: Timestamp(milliseconds: 1), author: UUID(high: 1, low: 1), fields: draft.fields)
       let message = try #require((author ?? keys).box(.feedback, body, to: boxKey, on: topic))
-      try Data(message.bytes).write(to: URL(filePath: folder["message"]))
-      let published = try run([
-        "mosquitto_pub", "-p", "\(broker.port)", "-q", "1", "-r", "-t", topic.text, "-f", folder["message"],
-      ])
-      guard published.status == 0 else { throw Failure(published.errors) }
+      try broker.publish(message.bytes, to: topic.text)
     }
 
     /// Notes that a token is invalid.
@@ -175,22 +162,19 @@ import Testing
     // With a length that no mailbox has room for, all together.
     fields.set(
       (1...40).map { ReportedApp(app: Text("app\($0)"), version: Text(String(repeating: "1", count: 600)), build: "") })
-    let folder = try TemporaryFolder()
-    for number in 1...80 as ClosedRange<UInt64> {
+    let reports = try (1...80 as ClosedRange<UInt64>).map { number in
       let uuid = UUID(high: number, low: number)
       let topic = MessageTopic.report(ReaderID(of: key), DeviceTag(high: number, low: number))
       let body = Body(
         subject: uuid, generation: 1, counter: 1, run: Run(high: 1, low: 1), time: Timestamp(milliseconds: 1),
         author: uuid, fields: fields)
       let message = try #require(author.box(.report, body, to: key, on: topic))
-      try Data(message.bytes).write(to: URL(filePath: folder["message"]))
-      let published = try run([
-        "mosquitto_pub", "-p", "\(broker.port)", "-q", "1", "-r", "-t", topic.text, "-f", folder["message"],
-      ])
-      #expect(published.status == 0)
+      return (topic: topic.text, payload: message.bytes)
     }
+    try broker.publish(all: reports)
     // A message that is no report, and one that was moved to another topic.
-    try broker.publish("nonsense", to: "identityd/v1/site/\(ReaderID(of: key))/0/\(String(repeating: "0", count: 32))")
+    try broker.publish(
+      "nonsense".utf8, to: "identityd/v1/site/\(ReaderID(of: key))/0/\(String(repeating: "0", count: 32))")
     let shown = try device.identityctl("fleet", "status", "--key=\(path)", "--json")
     #expect(shown.status == 0 && shown.errors.contains("1 messages"), "\(shown.errors)")
     #expect(shown.output.matches(of: /"uuid":/).count == 80)

@@ -33,7 +33,7 @@ package final class BrokerUnderTest: MessageBroker {
 
   package var configuration: String { "Broker=mqtt://127.0.0.1:\(port)" }
   package var place: [String] { [] }
-  package var options: [String] { ["-p", "\(port)"] }
+  package var address: (host: String, port: UInt16) { ("127.0.0.1", port) }
 
   /// The log so far.
   package var log: String { (try? folder.text("log")) ?? "" }

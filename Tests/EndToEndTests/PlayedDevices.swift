@@ -1,0 +1,66 @@
+import FleetSeal
+import FleetWire
+import Foundation
+import IdentityCore
+import TestSupport
+import Testing
+
+/// Devices that exist as messages at a broker alone. They know the key of an account.
+struct PlayedDevices {
+  /// A message on a topic.
+  typealias Note = (topic: String, payload: [UInt8])
+
+  private let seal: MessageSeal
+  private let devices: [(uuid: IdentityCore.UUID, keys: DeviceKeys)]
+
+  /// Makes devices in the account of another one.
+  init(_ count: Int, in account: FleetUnderTest) throws {
+    let item = try account.daemon.ask("item read service=identity-fleet account=root")
+    let data = try #require(item.firstMatch(of: /^OK data=(\S+)/)).1
+    var root = [UInt8](try #require(Data(base64Encoded: String(data))))
+    let keys = try #require(SecretKey(consuming: &root).flatMap { AccountKeys(root: $0) })
+    seal = MessageSeal(keys)
+    var generator = SeededGenerator(13)
+    devices = try (0..<count).map { _ in
+      (
+        UUID(high: generator.next(), low: generator.next()),
+        try #require(SecretKey.random().flatMap { DeviceKeys(seed: $0) })
+      )
+    }
+  }
+
+  subscript(_ place: Int) -> IdentityCore.UUID { devices[place].uuid }
+
+  /// Returns the topic of a device.
+  func topic(of device: IdentityCore.UUID) -> MessageTopic { .device(seal.account.id, seal.account.tag(of: device)) }
+
+  /// Returns the record of a device.
+  func record(_ place: Int, named name: String, counter: UInt64) throws -> Note {
+    let device = devices[place].uuid
+    return try record(about: device, by: device, signer: place, fields(place, name), counter: counter)
+  }
+
+  /// Returns the fields of a device's record.
+  func fields(_ place: Int, _ name: String) -> Fields {
+    let keys = devices[place].keys
+    return DeviceDescription(
+      name: Text(name), signingKey: keys.signingKey, boxKey: keys.boxKey, joined: Timestamp(milliseconds: 1),
+      home: Home(high: 1, low: 1)
+    ).fields
+  }
+
+  /// Returns a record that a device signs, which may be about any device and in the name of any device.
+  ///
+  /// - Parameter other: the device on whose topic the message is; by default the subject.
+  func record(
+    about subject: IdentityCore.UUID, by author: IdentityCore.UUID, signer: Int, _ fields: Fields, counter: UInt64,
+    on other: IdentityCore.UUID? = nil
+  ) throws -> Note {
+    let body = Body(
+      subject: subject, generation: 1, counter: counter, run: Run(high: 1, low: 1), time: Timestamp(milliseconds: 1),
+      author: author, fields: fields)
+    let topic = topic(of: other ?? subject)
+    let message = try #require(seal.seal(.record, body, epoch: 1, on: topic, by: devices[signer].keys))
+    return (topic.text, message.bytes)
+  }
+}
