@@ -5,7 +5,7 @@ import Testing
 
 // Brokers that fail, forget, flood or are replaced.
 extension FleetServiceTests {
-  @Test func `without a broker the list stays, and status tells why`() throws {
+  @Test func `row 55: without a broker the list stays, and status tells why`() throws {
     let broker = try BrokerUnderTest()
     let devices = try fleet(["desk", "laptop"], at: broker)
     try agree(devices, on: ["desk", "laptop"])
@@ -122,7 +122,7 @@ extension FleetServiceTests {
     try device.wait(state: "live")
   }
 
-  @Test func `a flood of foreign messages is read slowly, and disturbs nothing`() throws {
+  @Test func `row 66: a flood of foreign messages is read slowly, and disturbs nothing`() throws {
     let broker = try BrokerUnderTest("allow_anonymous true\nmax_queued_messages 0")
     let devices = try fleet(["desk", "laptop"], at: broker)
     try agree(devices, on: ["desk", "laptop"])
@@ -137,6 +137,44 @@ extension FleetServiceTests {
     for device in devices {
       try device.wait("all are dropped") { try device.ask("fleet status").contains("* foreign=\(count)") }
     }
+    try agree(devices, on: ["desk", "notebook"])
+  }
+
+  @Test func `row 66: ten thousand foreign retained messages are read past`() throws {
+    let broker = try BrokerUnderTest("allow_anonymous true\nmax_queued_messages 0")
+    let devices = try fleet(["desk", "laptop"], at: broker)
+    try agree(devices, on: ["desk", "laptop"])
+    let account = try account(of: devices[0])
+    for device in devices { device.end(with: SIGKILL) }
+    // On topics that no device has, and on those of devices that nobody knows.
+    let half = 5_000
+    try broker.publish(
+      all: (0..<half).flatMap { number in
+        [String(number), String(format: "%032x", number)].map { ("identityd/v1/\(account)/d/0/\($0)", [0x69]) }
+      })
+    #expect(try devices[1].daemon.ask("devices name notebook") == "OK")
+    for device in devices { try device.start() }
+    try agree(devices, on: ["desk", "notebook"])
+    for device in devices {
+      try device.wait("all are dropped") {
+        try device.ask("fleet status").contains("* foreign=\(half)") && dropped(by: device) == half
+      }
+    }
+  }
+
+  @Test func `row 55: a broker that kept everything hears of the changes meanwhile`() throws {
+    let broker = try BrokerUnderTest(persists: true)
+    let devices = try fleet(["desk", "laptop"], at: broker)
+    try agree(devices, on: ["desk", "laptop"])
+    let topics = topics(of: try account(of: devices[0]))
+    let present = try broker.retained(topics)
+    try devices[0].wait("the messages are on the disk") {
+      try broker.forget()
+      return try broker.retained(topics) == present
+    }
+    broker.kill()
+    #expect(try devices[1].daemon.ask("devices name notebook") == "OK")
+    try broker.start()
     try agree(devices, on: ["desk", "notebook"])
   }
 

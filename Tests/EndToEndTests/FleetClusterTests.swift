@@ -14,7 +14,7 @@ func `a build server has a cluster`() { #expect(ClusterUnderTest.program != nil)
 struct FleetClusterTests {
   let fleet = FleetServiceTests()
 
-  @Test func `a device is let in once its account is a user of the broker`() throws {
+  @Test func `row 60: a device is let in as long as its account is a user of the broker`() throws {
     let cluster = try OneCluster.running()
     let devices = try ["desk", "laptop"].map { try fleet.device($0, at: cluster, "Username=account") }
     #expect(try devices[0].ask("account create alice") == ["OK"])
@@ -32,6 +32,12 @@ struct FleetClusterTests {
     try fleet.agree(devices, on: ["desk", "laptop"])
     #expect(try devices[0].daemon.ask("devices name table") == "OK")
     try fleet.agree(devices, on: ["laptop", "table"])
+    try cluster.dismiss(String(match.1))
+    for device in devices {
+      try device.wait(state: "refused")
+      #expect(try device.devices() == ["laptop", "table"])
+      #expect(device.log.contains(/192\.0\.2\.\d+: .*[Rr]efused/), "\(device.log)")
+    }
   }
 
   @Test func `row 56: a node that comes back with an empty disk loses nothing`() throws {
@@ -50,6 +56,18 @@ struct FleetClusterTests {
     try fleet.agree(devices, on: ["name2", "name3"])
     let topics = fleet.topics(of: try fleet.account(of: devices[0]))
     try devices[0].wait("the broker has all records") { try cluster.retained(topics).count == 2 }
+  }
+
+  @Test func `row 67: messages that an admin purges unseen are put back after a reading`() throws {
+    let cluster = try OneCluster.running()
+    let devices = try fleet.fleet(["desk", "laptop"], at: cluster)
+    try fleet.agree(devices, on: ["desk", "laptop"])
+    let account = try fleet.account(of: devices[0])
+    let last = try devices[0].daemon.ask("subscribe")
+    #expect(try cluster.purge(account) == 2)
+    #expect(try cluster.stored(account) == 0)
+    try devices[0].wait("the broker has all records", for: 300) { try cluster.stored(account) == 2 }
+    #expect(try devices[0].daemon.ask("subscribe") == last, "no event")
   }
 
   @Test func `row 57: changes on both sides of a partition are everywhere after it, each with one event`() throws {

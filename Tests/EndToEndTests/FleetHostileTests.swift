@@ -47,6 +47,42 @@ extension FleetServiceTests {
     try agree(devices, on: ["desk", "notebook"])
   }
 
+  @Test func `row 65: a certificate that is wrong or expired leaves the list, and status tells why`() throws {
+    let certificates = try CertificatesUnderTest()
+    try certificates.issue("right", for: "IP:127.0.0.1")
+    try certificates.issue("wrong", for: "DNS:elsewhere")
+    try certificates.issue("expired", for: "IP:127.0.0.1", isExpired: true)
+    func listener(_ name: String) -> String {
+      "allow_anonymous true\ncertfile \(certificates["\(name).crt"])\nkeyfile \(certificates["\(name).key"])"
+    }
+    let broker = try BrokerUnderTest(listener("right"))
+    let settings = "Broker=mqtts://127.0.0.1:\(broker.port)\nCAFile=\(certificates["authority.crt"])\nSpread=0"
+    let devices = try ["desk", "laptop"].map { name in
+      let device = try FleetUnderTest(settings)
+      #expect(try device.daemon.ask("devices name \(name)") == "OK")
+      return device
+    }
+    #expect(try devices[0].ask("account create alice") == ["OK"])
+    try join(devices[1], by: devices[0])
+    try agree(devices, on: ["desk", "laptop"])
+    var names = ["desk", "laptop"]
+    for name in ["wrong", "expired"] {
+      try broker.restart(with: listener(name))
+      #expect(try devices[1].daemon.ask("devices name \(name)") == "OK")
+      try devices[0].wait("status tells why") {
+        let status = try devices[0].daemon.client().ask("status")
+        return status.contains("* fleet=waiting")
+          && status.contains { $0.contains(/reason=.*(?:host name|certificate verify failed)/) }
+      }
+      #expect(try devices[0].devices() == names)
+      try broker.restart(with: listener("right"))
+      // Another configuration ends the wait.
+      for device in devices { try device.reload("\(settings)\nHeartbeat=\(name.count)h") }
+      names = ["desk", name].sorted()
+      try agree(devices, on: names)
+    }
+  }
+
   @Test func `row 61: a record for which a disk has no room is held, and stored once there is room`() throws {
     let broker = try BrokerUnderTest()
     let devices = try fleet(["desk", "laptop"], at: broker)

@@ -84,6 +84,32 @@ import Testing
     try agree(devices, on: ["desk", "laptop", "phone"])
   }
 
+  @Test func `row 64: two devices that remove each other at the same moment both leave`() throws {
+    let broker = try BrokerUnderTest()
+    let devices = try fleet(["desk", "laptop", "phone"], at: broker)
+    try agree(devices, on: ["desk", "laptop", "phone"])
+    let identifiers = try devices.map { try $0.daemon.uuid("get device") }
+    func isRemoved(_ place: Int, at device: FleetUnderTest) throws -> Bool {
+      try device.daemon.client().ask("fleet records").contains {
+        $0.hasPrefix("* \(identifiers[place]) ") && $0.contains(" gone=yes ")
+      }
+    }
+    // Neither hears of the other's removal before its own is on the way.
+    broker.pause()
+    for (device, other) in zip(devices, [1, 0]) {
+      #expect(try device.daemon.ask("devices forget \(identifiers[other])") == "OK")
+      try device.wait("the removal is written") { try isRemoved(other, at: device) }
+    }
+    broker.resume()
+    for (device, name) in zip(devices, ["desk", "laptop"]) {
+      try device.wait(state: "no-account")
+      #expect(try device.devices() == [name])
+    }
+    try agree([devices[2]], on: ["phone"])
+    #expect(try isRemoved(0, at: devices[2]) && isRemoved(1, at: devices[2]))
+    #expect(try broker.retained(topics(of: try account(of: devices[2]))).count == 3)
+  }
+
   @Test func `a device that leaves is gone everywhere`() throws {
     let broker = try anyBroker()
     let devices = try fleet(["desk", "laptop"], at: broker)
@@ -148,7 +174,7 @@ import Testing
     try devices[1].wait(for: ["laptop", "table"])
   }
 
-  @Test func `a daemon that is killed is found again, and a removal meanwhile is carried out`() throws {
+  @Test func `row 58: a daemon that is killed is found again, and a removal meanwhile is carried out`() throws {
     let broker = try anyBroker()
     let devices = try fleet(["desk", "laptop", "phone"], at: broker)
     try agree(devices, on: ["desk", "laptop", "phone"])

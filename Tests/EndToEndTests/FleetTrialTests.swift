@@ -6,7 +6,7 @@ import Testing
 @Suite(.enabled(if: isRoot, "the services act as admins of the daemons")) struct FleetTrialTests {
   private let service = FleetServiceTests()
 
-  @Test func `a disk that was set back is no twin`() throws {
+  @Test func `row 69: a disk that was set back is no twin`() throws {
     let broker = try BrokerUnderTest()
     let devices = try service.fleet(["desk", "laptop"], at: broker, "OnTwin=renew")
     try service.agree(devices, on: ["desk", "laptop"])
@@ -41,7 +41,7 @@ import Testing
     try Trial("disk set back under the fleet").report(tried: rounds, lost: lost)
   }
 
-  @Test func `each copy of a disk is found on both sides`() throws {
+  @Test func `row 68: each copy of a disk is found on both sides`() throws {
     let broker = try BrokerUnderTest()
     let rounds = Trial.rounds(1, long: 100)
     var durations: [Double] = []

@@ -15,7 +15,7 @@ extension FleetServiceTests {
   }
 
   @Test(arguments: [false, true])
-  func `a copied disk is found on both sides, and by the members`(isRestarted: Bool) throws {
+  func `row 68: a copied disk is found on both sides, and by the members`(isRestarted: Bool) throws {
     let broker = try BrokerUnderTest()
     let devices = try fleet(["desk", "laptop"], at: broker)
     try agree(devices, on: ["desk", "laptop"])
@@ -41,7 +41,7 @@ extension FleetServiceTests {
   }
 
   @Test(arguments: [false, true])
-  func `a copied disk takes another identifier, if the configuration says so`(isRestarted: Bool) throws {
+  func `row 68: a copied disk takes another identifier, if the configuration says so`(isRestarted: Bool) throws {
     let broker = try BrokerUnderTest()
     let settings = "Broker=mqtt://127.0.0.1:\(broker.port)\nSpread=0\nOnTwin=renew"
     let devices = try fleet(["desk", "laptop"], at: broker, "OnTwin=renew")
@@ -96,7 +96,7 @@ extension FleetServiceTests {
     #expect(try copy.daemon.ask("item read service=identity-fleet account=given-up").hasPrefix("ERR not-found "))
   }
 
-  @Test func `a device that was restored from a backup joins again`() throws {
+  @Test func `row 69: a device that was restored from a backup joins again`() throws {
     let broker = try BrokerUnderTest()
     let devices = try fleet(["desk", "laptop"], at: broker)
     try agree(devices, on: ["desk", "laptop"])

@@ -7,8 +7,8 @@ import Testing
   private static let article = "Sources/identityd/identityd.docc/Faults.md"
   private static let decisions = "Sources/identityd/identityd.docc/Decisions"
 
-  /// The numbers of all rows: 1 to 61, and those that were inserted between them.
-  private static let rows: [String] = (1...61).flatMap { row -> [String] in
+  /// The numbers of all rows: 1 to 69, and those that were inserted between them.
+  private static let rows: [String] = (1...69).flatMap { row -> [String] in
     let between: [Int: String] = [
       20: "bcde", 25: "bcde", 30: "b", 32: "b", 36: "bcde", 40: "bcde", 41: "bcde", 42: "bcd",
     ]

@@ -79,6 +79,12 @@ package final class BrokerUnderTest: MessageBroker {
     process.waitUntilExit()
   }
 
+  /// Makes the broker stop, as on a machine without processor time.
+  package func pause() { _ = Foundation.kill(process.processIdentifier, SIGSTOP) }
+
+  /// Makes the broker go on.
+  package func resume() { _ = Foundation.kill(process.processIdentifier, SIGCONT) }
+
   private var isListening: Bool { (try? Self.connection(to: port)) != nil }
 
   // MARK: Ports
@@ -149,15 +155,18 @@ package final class CertificatesUnderTest {
 
   /// Makes a certificate that is valid for some names, `NAME.crt` with `NAME.key`.
   ///
-  /// - Parameter names: such as `DNS:localhost,IP:127.0.0.1`.
-  package func issue(_ name: String, for names: String) throws {
+  /// - Parameters:
+  ///   - names: such as `DNS:localhost,IP:127.0.0.1`.
+  ///   - isExpired: whether the certificate was made so long ago that it is no longer valid.
+  package func issue(_ name: String, for names: String, isExpired: Bool = false) throws {
     try make(
-      name, ["-CA", folder["authority.crt"], "-CAkey", folder["authority.key"], "-addext", "subjectAltName=\(names)"])
+      name, ["-CA", folder["authority.crt"], "-CAkey", folder["authority.key"], "-addext", "subjectAltName=\(names)"],
+      at: isExpired ? ["faketime", "-f", "-10d"] : [])
   }
 
-  private func make(_ name: String, _ options: [String]) throws {
+  private func make(_ name: String, _ options: [String], at clock: [String] = []) throws {
     let result = try run(
-      [
+      clock + [
         "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-noenc", "-days", "2",
         "-subj", "/CN=\(name)", "-keyout", folder["\(name).key"], "-out", folder["\(name).crt"],
       ] + options)

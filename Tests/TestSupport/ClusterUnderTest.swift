@@ -134,7 +134,8 @@ package final class ClusterUnderTest: MessageBroker {
       cluster { name: fleet, listen: "\(Self.address(node)):6222", routes: [\(routes)] }
       accounts { fleet { jetstream: enabled, users: [
         { user: site, password: site,
-          permissions: { publish: ["identityd.v1.>"], subscribe: ["identityd.v1.>", "$MQTT.sub.>"] } }
+          permissions: { publish: ["identityd.v1.>"], subscribe: ["identityd.v1.>", "$MQTT.sub.>"] } },
+        { user: admin, password: admin }
         \(accounts.joined(separator: "\n"))
       ] } }
 
@@ -157,10 +158,43 @@ package final class ClusterUnderTest: MessageBroker {
   /// Lets another user in, who may use the topics of an account.
   package func admit(_ user: String, password: String) throws {
     users[user] = password
+    try reload()
+  }
+
+  /// Lets a user in no longer.
+  package func dismiss(_ user: String) throws {
+    users[user] = nil
+    try reload()
+  }
+
+  private func reload() throws {
     for (node, process) in servers where process.isRunning {
       try configure(node)
       _ = Foundation.kill(process.processIdentifier, SIGHUP)
     }
+  }
+
+  /// Deletes the retained messages of an account, of which no subscriber hears. Returns their number.
+  package func purge(_ account: String) throws -> Int {
+    let answer = try administer("PURGE", #"{"filter":"$MQTT.rmsgs.identityd.v1.\#(account).>"}"#)
+    guard let count = answer.firstMatch(of: /"purged":(\d+)/).flatMap({ Int($0.1) }) else { throw Failure(answer) }
+    return count
+  }
+
+  /// Returns the number of the retained messages of an account. Nodes show some of them from a cache.
+  package func stored(_ account: String) throws -> Int {
+    let filter = "$MQTT.rmsgs.identityd.v1.\(account)."
+    return try administer("INFO", #"{"subjects_filter":"\#(filter)>"}"#).components(separatedBy: filter).count - 1
+  }
+
+  /// Asks a node about the stream with the retained messages, as an admin does. Returns the answer.
+  private func administer(_ action: String, _ request: String) throws -> String {
+    let lines = [
+      #"CONNECT {"user":"admin","pass":"admin","verbose":false}"#, "SUB answer 1",
+      "PUB $JS.API.STREAM.\(action).$MQTT_rmsgs answer \(request.utf8.count)", request,
+    ]
+    let script = "exec 3<>/dev/tcp/127.0.0.1/4222 && cat >&3 && timeout \(Int(patience)) sed -n '/io.nats/{p;q}' <&3"
+    return try run(place(of: 1) + ["bash", "-c", script], input: lines.map { "\($0)\r\n" }.joined()).output
   }
 
   /// Kills a node with SIGKILL.
@@ -181,7 +215,7 @@ package final class ClusterUnderTest: MessageBroker {
     Self.nodes.map { "Broker=mqtt://\(Self.address($0))\n" }.joined() + "AllowPlaintext=yes"
   }
   package var place: [String] { place(of: 0) }
-  package var options: [String] { ["-h", Self.address(servers.keys.min() ?? 1)] }
+  package var address: (host: String, port: UInt16) { (Self.address(servers.keys.min() ?? 1), 1883) }
 
   package func forget() throws {
     for node in Self.nodes { try wipe(node) }

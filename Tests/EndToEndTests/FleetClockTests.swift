@@ -1,0 +1,73 @@
+import Foundation
+import TestSupport
+import Testing
+
+// Devices with wrong clocks.
+extension FleetServiceTests {
+  @Test func `row 63: clocks that are wrong by years change no name, no order and no twin`() throws {
+    let broker = try BrokerUnderTest()
+    let devices = try fleet(["desk", "ahead", "behind"], at: broker)
+    try agree(devices, on: ["ahead", "behind", "desk"])
+    let decade = 315_576_000
+    for (device, seconds) in zip(devices[1...], [decade, -decade]) {
+      device.end(with: SIGKILL)
+      device.daemon.end()
+      let clock = try ClockTests.wrapper(of: device.daemon)
+      try ClockTests.set(seconds, of: device.daemon)
+      try device.daemon.start(through: clock)
+      try device.start(through: clock)
+    }
+    let identifiers = try devices.map { try $0.daemon.uuid("get device") }
+    /// Waits until a device has seen another one at a time.
+    func wait(for other: Int, seenBy device: Int, in period: ClosedRange<Date>) throws {
+      try devices[device].wait("device \(device) has seen device \(other) in \(period)") {
+        let row = try #require(try self.row(about: identifiers[other], at: devices[device]))
+        let seen = try #require(row.firstMatch(of: /seen=(\S+)/)).1
+        let format = Date.ISO8601FormatStyle(includingFractionalSeconds: true)
+        return period.contains(try Date(String(seen), strategy: format))
+      }
+    }
+    let start = Date()
+    func period(_ shift: Int = 0) -> ClosedRange<Date> {
+      start.addingTimeInterval(Double(shift) - 1)...Date(timeIntervalSinceNow: Double(shift) + 1)
+    }
+    let listener = try devices[0].daemon.client()
+    _ = try listener.ask("subscribe devices")
+    #expect(try devices[1].daemon.ask("devices name early") == "OK")
+    try agree(devices, on: ["behind", "desk", "early"])
+    // The later name wins, although its time is twenty years earlier.
+    try ClockTests.set(-decade, of: devices[1].daemon)
+    #expect(try devices[1].daemon.ask("devices name late") == "OK")
+    try agree(devices, on: ["behind", "desk", "late"])
+    try wait(for: 1, seenBy: 0, in: period(-decade))
+    try ClockTests.set(decade, of: devices[1].daemon)
+    for (place, name) in ["table", "ahead", "after"].enumerated() {
+      #expect(try devices[place].daemon.ask("devices name \(name)") == "OK")
+    }
+    try agree(devices, on: ["after", "ahead", "table"])
+    // Nobody is seen in the future.
+    try wait(for: 1, seenBy: 0, in: period())
+    try wait(for: 2, seenBy: 0, in: period(-decade))
+    try wait(for: 0, seenBy: 1, in: period())
+    try wait(for: 0, seenBy: 2, in: period(-decade))
+    try listener.send("ping\n")
+    var events: [String] = []
+    while let line = try listener.line(), line != "OK" { events.append(line) }
+    #expect(events.count { $0.contains(" devices changed value=\(identifiers[1]) ") } == 3, "\(events)")
+    #expect(events.count { $0.contains(" devices changed value=\(identifiers[2]) ") } == 1, "\(events)")
+    for device in devices {
+      #expect(try !isSuspect(device) && !device.daemon.client().ask("devices").contains { $0.contains("suspect=yes") })
+    }
+    // A removal is one, whatever its time is. Only an invitation depends on the clock.
+    #expect(try devices[2].daemon.ask("devices forget \(identifiers[1])") == "OK")
+    try devices[1].wait(state: "no-account")
+    try agree([devices[0], devices[2]], on: ["after", "table"])
+    let path = devices[0].daemon.folder.appending(path: "invitation").path
+    #expect(try devices[0].identityctl("account", "invite", "--file=\(path)", "--no-passphrase").status == 0)
+    let late = try devices[1].identityctl("account", "join", "--file=\(path)")
+    #expect(late.status != 0 && late.errors.contains("the invitation has expired"), "\(late)")
+    try ClockTests.set(0, of: devices[1].daemon)
+    #expect(try devices[1].identityctl("account", "join", "--file=\(path)").status == 0)
+    try agree(devices, on: ["after", "ahead", "table"])
+  }
+}
