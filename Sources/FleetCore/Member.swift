@@ -284,7 +284,10 @@ struct Member: Sendable {
   }
 
   func removal(by message: SignedMessage) -> Ending {
-    .removed(Removal(message.body.fields)?.reason ?? .removed, by: message.body.author)
+    let author = message.body.author
+    let isOwn = author == membership.device
+    let key = isOwn ? membership.description.signingKey : roster.record(of: author)?.signer
+    return .removed(Removal(message.body.fields)?.reason ?? .removed, by: author, isProven: message.signer == key)
   }
 
   // MARK: Deadlines

@@ -103,7 +103,7 @@ extension Member {
   mutating func leave(isLive: Bool, _ actions: inout [Action]) -> Ending? {
     guard let known = roster[membership.tag],
       known.kind == .record || known.body.generation >= membership.generation
-    else { return .removed(.left, by: membership.device) }
+    else { return .removed(.left, by: membership.device, isProven: true) }
     withdrawAll(isLive: isLive, &actions)
     remove(membership.tag, Removal(.left), &actions)
     return nil

@@ -74,6 +74,7 @@ import Testing
   @Test func `a removed device stops, and stays silent`() throws {
     var talk = try Conversation()
     _ = try talk.settle()
+    _ = try talk.show(talk.record(2, 1))
     let actions = try talk.hear(talk.tombstone(0, 11, by: 2))
     #expect(actions.first == "store 0 tombstone 11")
     #expect(actions.suffix(2) == ["disconnect", "ended removed by 2"])
@@ -82,13 +83,24 @@ import Testing
     #expect(talk.tell(.described(talk.description(0, "x"))).isEmpty)
   }
 
+  @Test func `a removal that another member has signed is carried out, and its author counts as unproven`() throws {
+    for (author, removal, end) in [
+      (2, Removal(.removed), "ended removed by 2, unproven"), (0, Removal(.left), "ended left by 0, unproven"),
+    ] {
+      var talk = try Conversation()
+      _ = try talk.settle()
+      _ = try talk.show(talk.record(2, 1))
+      #expect(try talk.hear(talk.tombstone(0, 11, by: author, signer: 1, removal)).last == end)
+    }
+  }
+
   @Test func `a device that was away hears of its removal before it publishes`() throws {
     var talk = try Conversation()
     talk.tell(.started(.member(talk.membership(), Roster([talk.speakers[0].tag: try talk.record(0, 1)]))))
     talk.tell(.woke(.connect))
     talk.tell(.connected)
     let actions = try talk.show(talk.tombstone(0, 2, by: 1))
-    #expect(actions.last == "ended removed by 1")
+    #expect(actions.last == "ended removed by 1, unproven", "it does not know that device")
     #expect(!actions.contains { $0.hasPrefix("publish") || $0.hasPrefix("write") })
   }
 
@@ -108,7 +120,7 @@ import Testing
     #expect(try talk.becomeLive([tombstone]).last == "wake reread 15000...15000")
     // The broker has lost the tombstone, so the device puts it back first.
     #expect(talk.tell(talk.posting(0)).contains("publish 0 tombstone 2"))
-    #expect(try talk.show(tombstone).last == "ended removed by 1")
+    #expect(try talk.show(tombstone).last == "ended removed by 1, unproven")
   }
 
   @Test func `a removed device that was killed before it stopped ends also without a broker`() throws {
@@ -122,7 +134,7 @@ import Testing
       talk.tell(.woke(.connect))
       #expect(
         talk.tell(.woke(.leaving)).suffix(2) == [
-          "disconnect", removal.reason == .left ? "ended left by 0" : "ended removed by 1",
+          "disconnect", removal.reason == .left ? "ended left by 0" : "ended removed by 1, unproven",
         ])
       #expect(talk.tell(.connected).isEmpty)
     }

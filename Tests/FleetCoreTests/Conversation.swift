@@ -64,20 +64,20 @@ struct Conversation {
       epoch: epoch)
   }
 
-  /// Returns the tombstone of a device.
+  /// Returns the tombstone of a device, which its author has signed, or another device.
   func tombstone(
-    _ place: Int, _ counter: UInt64, generation: UInt32 = 1, by author: Int, _ removal: Removal = Removal(.removed),
-    epoch: UInt32 = 1
+    _ place: Int, _ counter: UInt64, generation: UInt32 = 1, by author: Int, signer: Int? = nil,
+    _ removal: Removal = Removal(.removed), epoch: UInt32 = 1
   ) throws -> SignedMessage {
     try message(
-      .tombstone, place, counter, author, removal.fields(signingKey: speakers[author].keys.signingKey),
-      generation: generation, epoch: epoch)
+      .tombstone, place, counter, author, signer: signer,
+      removal.fields(signingKey: speakers[signer ?? author].keys.signingKey), generation: generation, epoch: epoch)
   }
 
   /// Returns a message about a device.
   func message(
-    _ kind: MessageKind, _ place: Int, _ counter: UInt64, _ author: Int, run: UInt64 = 1, _ fields: Fields,
-    generation: UInt32 = 1, epoch: UInt32 = 1
+    _ kind: MessageKind, _ place: Int, _ counter: UInt64, _ author: Int, signer: Int? = nil, run: UInt64 = 1,
+    _ fields: Fields, generation: UInt32 = 1, epoch: UInt32 = 1
   ) throws -> SignedMessage {
     let body = Body(
       subject: speakers[place].device, generation: generation, counter: counter, run: Run(high: run, low: run),
@@ -92,7 +92,7 @@ struct Conversation {
       }
     return try #require(
       key(epoch).seal(
-        kind, body, on: topic, by: speakers[author].keys, nonce: [UInt8](repeating: 0, count: 24)))
+        kind, body, on: topic, by: speakers[signer ?? author].keys, nonce: [UInt8](repeating: 0, count: 24)))
   }
 
   // MARK: Inputs
@@ -225,8 +225,9 @@ struct Conversation {
     case .store(let tag, let message): "store \(name(tag)) \(message.kind) \(message.body.counter)"
     case .wake(let deadline, let delay): "wake \(name(deadline)) \(delay)"
     case .cancel(let deadline): "cancel \(name(deadline))"
-    case .ended(.removed(let reason, let author)):
+    case .ended(.removed(let reason, let author, let isProven)):
       "ended \(reason) by \(speakers.firstIndex { $0.device == author }.map(String.init) ?? "?")"
+        + (isProven ? "" : ", unproven")
     case .dropped(let reason): "dropped \(reason)"
     case .clear(let topic): "clear \(name(topic))"
     case .makeEpoch(let epoch): "make epoch \(epoch.number)"

@@ -99,8 +99,9 @@ extension Service {
   /// Forgets the account, because the membership has ended.
   func end(_ ending: Ending) throws(DaemonFault) {
     switch ending {
-    case .removed(let reason, let author):
-      log.note(reason == .left ? "this device has left the account" : "\(author) has removed this device")
+    case .removed(.left, _, isProven: true): log.note("this device has left the account")
+    case .removed(_, let author, let isProven):
+      log.note("\(isProven ? "" : "a device that calls itself ")\(author) has removed this device")
     case .superseded:
       log.warn("another machine has joined the account in the name of this device")
       // It writes on the same topics outside of the account.
