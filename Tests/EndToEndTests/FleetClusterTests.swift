@@ -58,12 +58,14 @@ struct FleetClusterTests {
     try devices[0].wait("the broker has all records") { try cluster.retained(topics).count == 2 }
   }
 
-  @Test func `row 67: messages that an admin purges unseen are put back after a reading`() throws {
+  @Test func `row 67: messages that an admin purges unseen are put back`() throws {
     let cluster = try OneCluster.running()
     let devices = try fleet.fleet(["desk", "laptop"], at: cluster)
     try fleet.agree(devices, on: ["desk", "laptop"])
     let account = try fleet.account(of: devices[0])
     let last = try devices[0].daemon.ask("subscribe")
+    // Only a reading shows that the record of a device that is off is absent, and it comes back after two minutes.
+    if Trial.isLong { devices[1].end(with: SIGKILL) }
     #expect(try cluster.purge(account) == 2)
     #expect(try cluster.stored(account) == 0)
     try devices[0].wait("the broker has all records", for: 300) { try cluster.stored(account) == 2 }
