@@ -113,33 +113,18 @@ package final class ClusterUnderTest: MessageBroker {
   }
 
   private func configure(_ node: Int) throws {
-    let routes = Self.nodes.map { "\"nats://\(Self.address($0)):6222\"" }.joined(separator: ", ")
-    // One user for each account. Anybody else is the user of a whole site.
-    let accounts = users.map { user, password in
-      let topics = "\"identityd.v1.\(user).>\", \"identityd.v1.join.>\""
-      return """
-        { user: \(user), password: "\(password)",
-          permissions: { publish: [\(topics)], subscribe: [\(topics), "$MQTT.sub.>"] } }
-        """
+    func user(_ name: String, _ password: String, _ topics: String...) -> String {
+      let list = topics.map { "\"identityd.v1.\($0)>\"" }.joined(separator: ", ")
+      return "{ user: \(name), password: \"\(password)\", "
+        + "permissions: { publish: [\(list)], subscribe: [\(list), \"$MQTT.sub.>\"] } }"
     }
-    try folder.write(
-      "\(node).conf",
-      """
-      server_name: node\(node)
-      listen: "127.0.0.1:4222"
-      log_file: "\(folder["\(node).log"])"
-      max_payload: 64KB
-      jetstream { store_dir: "\(folder["\(node)"])", sync_interval: 2m }
-      mqtt { listen: "\(Self.address(node)):1883", stream_replicas: 3, no_auth_user: site }
-      cluster { name: fleet, listen: "\(Self.address(node)):6222", routes: [\(routes)] }
-      accounts { fleet { jetstream: enabled, users: [
-        { user: site, password: site,
-          permissions: { publish: ["identityd.v1.>"], subscribe: ["identityd.v1.>", "$MQTT.sub.>"] } },
-        { user: admin, password: admin }
-        \(accounts.joined(separator: "\n"))
-      ] } }
-
-      """)
+    // One user for each account. Anybody else is the user of a whole site.
+    let accounts = users.map { user($0, $1, "\($0).", "join.") }
+    let configuration = ClusterNode(
+      number: node, addresses: ("127.0.0.1:4222", "\(Self.address(node)):1883", "\(Self.address(node)):6222"),
+      nodes: Self.nodes.map { "\(Self.address($0)):6222" }, store: folder["\(node)"],
+      users: ["{ user: admin, password: admin }", user("site", "site", "")] + accounts)
+    try folder.write("\(node).conf", configuration.text)
   }
 
   /// Whether a node stores a message and shows it.

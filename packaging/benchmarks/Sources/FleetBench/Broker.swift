@@ -32,7 +32,14 @@ final class Broker {
       try Data(lines.joined(separator: "\n").utf8).write(to: folder.appending(path: "mosquitto.conf"))
     case .nats:
       ports = [base, base + 1, base + 2]
-      for node in 0..<3 { try write(configurationOf: UInt16(node), base) }
+      let nodes = (base + 6..<base + 9).map { "127.0.0.1:\($0)" }
+      for node in 0..<3 {
+        let configuration = ClusterNode(
+          number: node,
+          addresses: ("127.0.0.1:\(Int(base) + 3 + node)", "127.0.0.1:\(Int(base) + node)", nodes[node]),
+          nodes: nodes, store: folder.appending(path: "node\(node)").path, users: ["{ user: site, password: site }"])
+        try Data(configuration.text.utf8).write(to: folder.appending(path: "node\(node).conf"))
+      }
     }
     try start()
   }
@@ -40,25 +47,6 @@ final class Broker {
   deinit {
     kill()
     try? FileManager.default.removeItem(at: folder)
-  }
-
-  private func write(configurationOf node: UInt16, _ base: UInt16) throws {
-    let routes = (0..<3).filter { $0 != node }.map { "\"nats://127.0.0.1:\(base + 6 + $0)\"" }
-    let text = """
-      server_name: node\(node)
-      listen: "127.0.0.1:\(base + 3 + node)"
-      max_payload: 64KB
-      max_connections: 100000
-      jetstream { store_dir: "\(folder.path)/node\(node)" }
-      mqtt { listen: "127.0.0.1:\(base + node)", stream_replicas: 3, consumer_replicas: 3 }
-      cluster { name: fleet, listen: "127.0.0.1:\(base + 6 + node)", routes: [\(routes.joined(separator: ", "))] }
-      accounts {
-        FLEET { jetstream: enabled, users: [ { user: fleet, password: fleet } ] }
-        $SYS { users: [ { user: sys, password: sys } ] }
-      }
-      no_auth_user: fleet
-      """
-    try Data(text.utf8).write(to: folder.appending(path: "node\(node).conf"))
   }
 
   /// Starts the nodes, one after the other, and waits until each answers a subscriber.
