@@ -22,3 +22,24 @@ extension FleetClusterTests {
     try fleet.agree([desk, laptop], on: (0..<40).map { "second\($0)" } + names.dropFirst(40))
   }
 }
+
+extension FleetServiceTests {
+  @Test(.enabled(if: Trial.isLong, "it writes and stores ten thousand records"))
+  func `an account of ten thousand devices is read within a minute, and a change within five seconds`() throws {
+    let broker = try BrokerUnderTest("allow_anonymous true\nmax_queued_messages 0")
+    let desk = try fleet(["desk"], at: broker)[0]
+    try agree([desk], on: ["desk"])
+    let others = try PlayedDevices(10_000, in: desk)
+    desk.end(with: SIGKILL)
+    try broker.publish(all: (0..<10_000).map { try others.record($0, named: "device\($0)", counter: 1) })
+    try desk.start()
+    try desk.wait("all are listed", for: 60) { try desk.daemon.ask("devices") == "OK 10001" }
+    try desk.wait(state: "live")
+    let client = try desk.daemon.client()
+    _ = try client.ask("subscribe devices")
+    try broker.publish(all: [others.record(7, named: "changed", counter: 2)])
+    try desk.wait("the change is stored", for: 5) {
+      try client.line()?.contains(" devices changed value=\(others[7]) ") == true
+    }
+  }
+}
