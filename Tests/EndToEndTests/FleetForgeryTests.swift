@@ -48,7 +48,7 @@ extension FleetServiceTests {
 
     let fields = others.fields(0, "forged")
     func forged(about subject: IdentityCore.UUID, by author: IdentityCore.UUID) throws -> PlayedDevices.Note {
-      try others.record(about: subject, by: author, signer: 0, fields, counter: 1_000, on: laptop)
+      try others.message(.record, about: subject, by: author, signer: 0, fields, counter: 1_000, on: laptop)
     }
     let tooLong = Array(repeating: UInt8(0x69), count: 70_000)
     let attacks: [(name: String, message: PlayedDevices.Note)] = try [
@@ -59,10 +59,16 @@ extension FleetServiceTests {
       ("a message that is too long", (own, tooLong)),
       (
         "a record of a device that is away",
-        others.record(about: others[1], by: others[1], signer: 0, fields, counter: 1_000)
+        others.message(.record, about: others[1], by: others[1], signer: 0, fields, counter: 1_000)
       ),
     ]
     for (name, message) in attacks { try attack(name, message, leaves: expected) }
     #expect(try state() == before, "no event, and no other record")
+
+    // Every member may remove a device. The log tells that the author has not signed this removal.
+    let removal = try others.removal(of: laptop, by: others[1], signer: 0)
+    try broker.publish(removal.payload, to: removal.topic)
+    try devices[1].wait(state: "no-account")
+    #expect(devices[1].log.contains("a device that calls itself \(others[1]) has removed this device"))
   }
 }

@@ -37,7 +37,7 @@ struct PlayedDevices {
   /// Returns the record of a device.
   func record(_ place: Int, named name: String, counter: UInt64) throws -> Note {
     let device = devices[place].uuid
-    return try record(about: device, by: device, signer: place, fields(place, name), counter: counter)
+    return try message(.record, about: device, by: device, signer: place, fields(place, name), counter: counter)
   }
 
   /// Returns the fields of a device's record.
@@ -49,18 +49,24 @@ struct PlayedDevices {
     ).fields
   }
 
-  /// Returns a record that a device signs, which may be about any device and in the name of any device.
+  /// Returns a removal of a device, in the name of another one, that a third one signs.
+  func removal(of device: IdentityCore.UUID, by author: IdentityCore.UUID, signer: Int) throws -> Note {
+    let fields = Removal(.removed).fields(signingKey: devices[signer].keys.signingKey)
+    return try message(.tombstone, about: device, by: author, signer: signer, fields, counter: 1_000)
+  }
+
+  /// Returns a message that a device signs, which may be about any device and in the name of any device.
   ///
   /// - Parameter other: the device on whose topic the message is; by default the subject.
-  func record(
-    about subject: IdentityCore.UUID, by author: IdentityCore.UUID, signer: Int, _ fields: Fields, counter: UInt64,
-    on other: IdentityCore.UUID? = nil
+  func message(
+    _ kind: MessageKind, about subject: IdentityCore.UUID, by author: IdentityCore.UUID, signer: Int, _ fields: Fields,
+    counter: UInt64, on other: IdentityCore.UUID? = nil
   ) throws -> Note {
     let body = Body(
       subject: subject, generation: 1, counter: counter, run: Run(high: 1, low: 1), time: Timestamp(milliseconds: 1),
       author: author, fields: fields)
     let topic = topic(of: other ?? subject)
-    let message = try #require(seal.seal(.record, body, epoch: 1, on: topic, by: devices[signer].keys))
+    let message = try #require(seal.seal(kind, body, epoch: 1, on: topic, by: devices[signer].keys))
     return (topic.text, message.bytes)
   }
 }
