@@ -37,7 +37,27 @@ extension Verb.Field.Kind {
   }
 
   /// Returns whether a text is a number in JSON (RFC 8259, section 6).
+  ///
+  /// Written without a regular expression, because each program would contain the whole engine (see Decisions/0036).
   private static func isNumber(_ text: String) -> Bool {
-    text.wholeMatch(of: /-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?/) != nil
+    var rest = text.utf8[...]
+    func take(_ characters: String) -> Bool {
+      guard let first = rest.first, characters.utf8.contains(first) else { return false }
+      rest.removeFirst()
+      return true
+    }
+    func takeDigits() -> Bool {
+      guard take("0123456789") else { return false }
+      while take("0123456789") {}
+      return true
+    }
+    _ = take("-")
+    guard take("0") || takeDigits() else { return false }
+    if take("."), !takeDigits() { return false }
+    if take("eE") {
+      _ = take("-+")
+      guard takeDigits() else { return false }
+    }
+    return rest.isEmpty
   }
 }
