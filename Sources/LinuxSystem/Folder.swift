@@ -104,7 +104,9 @@ package struct Folder: ~Copyable, Sendable {
   }
 
   /// Replaces a file atomically. A power cut leaves the old or the new content, and after this call only the new.
-  package func replace(_ name: String, with bytes: [UInt8], mode: UInt32) throws(SystemError) {
+  ///
+  /// - Parameter isDurable: false if the new content is durable only after ``synchronize()``.
+  package func replace(_ name: String, with bytes: [UInt8], mode: UInt32, isDurable: Bool = true) throws(SystemError) {
     let draft = name + ".new"
     try remove(draft)
     let file = try open(draft, flags: O_WRONLY | O_CREAT | O_EXCL, mode: mode)
@@ -112,7 +114,7 @@ package struct Folder: ~Copyable, Sendable {
     while written < bytes.count { written += try file.write(bytes, from: written) ?? 0 }
     try file.synchronize(name: "\(path)/\(draft)")
     try rename(draft, to: name)
-    try synchronize()
+    if isDurable { try synchronize() }
   }
 
   /// Renames a file, and replaces a file that has the new name. Durable only after ``synchronize()``.

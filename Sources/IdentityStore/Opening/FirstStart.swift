@@ -5,22 +5,21 @@ import LinuxSystem
 // Creation of a store, if there is neither a database nor a witness. If the start is interrupted before the database
 // has its final name, the next start is another first start. After that, the next start finds a complete store.
 extension Opening {
-  /// Creates the store. Its key must be on disk already.
+  /// Creates the store. The file of its key must be written, and its name need not be on disk yet.
   mutating func create(in directory: borrowing StateDirectory, identity: UUID) throws {
     isSealedHere = try wasSealedHere(in: directory)
-    // The master key is on disk before the data key that it wraps encrypts anything.
     let dataKey = try keys.freshDataKey(of: identity, at: now, in: directory.folder)
     try writeDraft(in: directory, identity: identity, dataKey)
     // These files may be left over from a removed database. SQLite would take them for files of the new one.
-    for name in [Store.logName, Store.fileName + "-journal"] where try directory.folder.status(of: name) != nil {
-      try directory.folder.remove(name)
-      try directory.folder.synchronize()
-    }
+    for name in [Store.logName, Store.fileName + "-journal"] { try directory.folder.remove(name) }
+    // Both keys are on disk, and those files are not, before the database has its name.
+    try directory.folder.synchronize()
     try directory.folder.rename(Store.draftName, to: Store.fileName)
     try directory.folder.synchronize()
     try read(in: directory)
     try files?.database.checkpoint()
-    try writeWitness(in: directory)
+    // The sync of the folder with the new file of the latest witness, which follows, makes the name durable.
+    try writeWitness(in: directory, isDurable: false)
     try forgetSealed(in: directory)
     notices.append(.created(path: path))
   }

@@ -53,7 +53,7 @@ extension Store {
         try opening.removeSealed(in: directory)
         notices = [.unsealed]
       }
-      keys = try StoreKeys(handedOver, in: directory.folder)
+      keys.ring = KeyRing(handedOver, in: directory.folder)
       let aside = isKnown ? nil : asideName(StoreKey.fileName, now)
       let fresh = try StoreKey.create(in: directory.folder, aside: aside)
       opening = Opening(
@@ -371,7 +371,7 @@ struct Opening: ~Copyable {
     Witness(store: reading.store, revision: reading.ledger.revision).bytes(key.authenticator)
   }
 
-  func writeWitness(in directory: borrowing StateDirectory) throws(SystemError) {
-    try directory.folder.replace(Witness.fileName, with: witness, mode: 0o600)
+  func writeWitness(in directory: borrowing StateDirectory, isDurable: Bool = true) throws(SystemError) {
+    try directory.folder.replace(Witness.fileName, with: witness, mode: 0o600, isDurable: isDurable)
   }
 }

@@ -39,7 +39,8 @@ enum Schema {
   /// - `backup` has one row, once a client has read a backup to its end. `made` is the time of the last such backup.
   /// - `app_use` records when each app without a manifest was last used: on which day of the daemon, and on which
   ///   calendar day. An empty `id` is the daemon itself.
-  static let creation = """
+  static var creation: String {
+    """
     CREATE TABLE store (
       only INTEGER PRIMARY KEY CHECK (only = 1),
       id TEXT NOT NULL,
@@ -195,6 +196,7 @@ enum Schema {
     PRAGMA application_id = \(applicationID);
     PRAGMA user_version = \(version);
     """
+  }
 
   private static let eventCreation = """
     CREATE TABLE event_batch (

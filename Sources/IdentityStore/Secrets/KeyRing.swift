@@ -57,23 +57,27 @@ struct KeyRing: Sendable {
 
   /// Returns the master key for a new data key: the service manager's, else the one in the file.
   ///
-  /// Creates the file if it is missing.
+  /// Creates the file if it is missing. A new file is durable only after a sync of the folder.
   mutating func preferred(in folder: borrowing Folder) throws(SystemError) -> MasterKey {
     let wanted = [MasterKey.credentialName, MasterKey.fileName]
     if let first = masters.first(where: { wanted.contains($0.name) }) { return first }
-    let master = try Self.makeFile(MasterKey.fileName, in: folder)
+    let master = try Self.makeFile(MasterKey.fileName, in: folder, isDurable: false)
     masters.append(master)
     return master
   }
 
   /// Draws a random master key and writes it to a file, replacing the file of that name.
-  static func makeFile(_ name: String, in folder: borrowing Folder) throws(SystemError) -> MasterKey {
+  ///
+  /// - Parameter isDurable: false if the file is durable only after a sync of the folder.
+  static func makeFile(_ name: String, in folder: borrowing Folder, isDurable: Bool = true) throws(SystemError)
+    -> MasterKey
+  {
     var bytes = [UInt8](repeating: 0, count: MasterKey.shortest)
     defer { bytes.wipe() }
     try Entropy.fill(&bytes)
     var content = hexadecimalLine(bytes)
     defer { content.wipe() }
-    try folder.replace(name, with: content, mode: 0o600)
+    try folder.replace(name, with: content, mode: 0o600, isDurable: isDurable)
     guard let master = MasterKey(consuming: &content, source: .file, name: name) else {
       throw SystemError(call: "lock memory for the master key", code: ENOMEM)
     }

@@ -31,7 +31,7 @@ struct StoreKey: ~Copyable {
     return StoreKey(authenticator: try authenticator(&key), isKnown: false)
   }
 
-  /// Creates a key for a new store and writes it to its file.
+  /// Creates a key for a new store and writes it to its file, which is durable only after a sync of the folder.
   ///
   /// An existing key is replaced: nothing is verified by it any more, and it may belong to a sealed store, whose
   /// identifiers could be computed from it.
@@ -41,17 +41,21 @@ struct StoreKey: ~Copyable {
     if let aside, try folder.status(of: fileName) != nil { try folder.rename(fileName, to: aside) }
     var key = try random()
     let authenticator = try authenticator(&key)
-    try write(authenticator, in: folder)
+    try write(authenticator, in: folder, isDurable: false)
     return StoreKey(authenticator: authenticator, isKnown: true)
   }
 
   /// Writes a key to its file, replacing the content.
-  static func write(_ authenticator: borrowing Authenticator, in folder: borrowing Folder) throws(SystemError) {
+  ///
+  /// - Parameter isDurable: false if the file is durable only after a sync of the folder.
+  static func write(_ authenticator: borrowing Authenticator, in folder: borrowing Folder, isDurable: Bool = true)
+    throws(SystemError)
+  {
     var key = authenticator.keyBytes
     defer { key.wipe() }
     var text = line(key)
     defer { text.wipe() }
-    try folder.replace(fileName, with: text, mode: 0o600)
+    try folder.replace(fileName, with: text, mode: 0o600, isDurable: isDurable)
   }
 
   private static let head = Array("identityd-key 1 ".utf8)
