@@ -34,7 +34,7 @@ package enum Accounts {
     for path in ["/etc/login.defs", "/usr/etc/login.defs"] {
       guard case .bytes(let bytes) = try ConfigurationAccess.read(path: path, limit: 1 << 20) else { continue }
       // As bytes, because a string costs a start more than the whole store: most of the file is comments.
-      for line in bytes.split(separator: UInt8(ascii: "\n")) {
+      for line in bytes.split(separator: UInt8(ascii: "\n")) where line.first != UInt8(ascii: "#") {
         let words = line.split(maxSplits: 2) { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }
         if words.count > 1, words[0].elementsEqual("UID_MIN".utf8),
           let number = UInt32(String(decoding: words[1], as: UTF8.self))
