@@ -4,7 +4,7 @@ package struct AppTable: Equatable, Sendable {
   /// The number of manifests that name a vendor.
   private var vendors = DividedDictionary<Text, Int>()
   /// The apps of each principal that is charged for all of its apps together.
-  private var charged = DividedDictionary<Holder, Set<Text>>()
+  private var charged = DividedDictionary<Holder, ChargedApps>()
   /// The number of principals with such apps.
   private(set) var principals = 0
   /// The number of apps without a manifest.
@@ -42,7 +42,7 @@ package struct AppTable: Equatable, Sendable {
   func apps(of holder: Holder) -> Set<Text> {
     switch holder {
     case .app(let id): contains(id) ? [id] : []
-    case .principal: charged[holder] ?? []
+    case .principal: charged[holder]?.ids ?? []
     }
   }
 
@@ -69,12 +69,17 @@ package struct AppTable: Equatable, Sendable {
   private mutating func charge(_ id: Text, isInstalled: Bool) {
     let holder = Holder(of: id, subordinates)
     guard case .principal = holder else { return }
-    principals += charged.update(holder) { ids in
-      let before = ids == nil ? 0 : 1
-      if ids == nil { ids = [] }
-      if isInstalled { ids?.insert(id) } else { ids?.remove(id) }
-      if ids?.isEmpty == true { ids = nil }
-      return (ids == nil ? 0 : 1) - before
+    principals += charged.update(holder) { apps in
+      let before = apps == nil ? 0 : 1
+      // Taken out, so that a set is changed in place.
+      switch apps.take() {
+      case nil: apps = isInstalled ? .one(id) : nil
+      case .one(let other): apps = isInstalled ? .several([other, id]) : nil
+      case .several(var ids):
+        if isInstalled { ids.insert(id) } else { ids.remove(id) }
+        apps = ids.count == 1 ? ids.first.map { .one($0) } : .several(ids)
+      }
+      return (apps == nil ? 0 : 1) - before
     }
   }
 
@@ -91,4 +96,18 @@ package struct AppTable: Equatable, Sendable {
 extension AppTable: Sequence {
   /// Iterates over the apps with their IDs, in no particular order.
   package func makeIterator() -> some IteratorProtocol<(key: Text, value: App)> { apps.makeIterator() }
+}
+
+/// The apps of a principal. Most principals have one app, for which a set would need memory of its own.
+private enum ChargedApps: Equatable, Sendable {
+  case one(Text)
+  /// At least two.
+  case several(Set<Text>)
+
+  var ids: Set<Text> {
+    switch self {
+    case .one(let id): [id]
+    case .several(let ids): ids
+    }
+  }
 }
