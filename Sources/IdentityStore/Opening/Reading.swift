@@ -47,7 +47,8 @@ struct Reading {
     let table = migration?.events ?? .event
     if let path {
       thread = try ReaderThread(
-        path: path, events: table, apps: ledger.digests[.app].count, database, authenticator, cipher)
+        path: path, events: table, apps: ledger.digests[.app].count, lastEvent: ledger.lastEvent, database,
+        authenticator, cipher)
     }
     try read(.setting, database, authenticator, &found) { $0.apply(setting: $1) }
     try read(.formerMachine, database, authenticator, &found) { reading, row in
