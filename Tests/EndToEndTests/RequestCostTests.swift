@@ -129,7 +129,7 @@ import Testing
       #expect(installations == "\(apps)")
     }
     // The number includes the app's identifier and its two events, and the stop.
-    #expect(each > 10_000 && each <= 45_000, "\(each) instructions an app")
+    #expect(each > 10_000 && each <= 43_600, "\(each) instructions an app")
   }
 
   /// Returns the additional instructions of a daemon for the larger of two amounts of work, divided by `divisor`.
