@@ -161,8 +161,7 @@ extension Store {
   /// Fails if a key or the state directory was taken away under the daemon, because the next start needs them.
   private func requireOwnKeys() throws(SystemError) {
     guard try directory.folder.isInPlace() else { throw moved }
-    let found = try KeyFiles(in: directory.folder)
-    guard found.store == keyFiles.store, !needsMasterFile || found.master == keyFiles.master else {
+    guard try keyFiles.areInPlace(in: directory.folder, withMaster: needsMasterFile) else {
       throw SystemError(
         call:
           "\(StoreKey.fileName) or \(MasterKey.fileName) in \(folderPath) was replaced or deleted while the daemon ran",
@@ -233,5 +232,16 @@ struct KeyFiles: Equatable, Sendable {
   init(in folder: borrowing Folder) throws(SystemError) {
     store = try folder.status(of: StoreKey.fileName)
     master = [try folder.status(of: MasterKey.fileName), try folder.status(of: MasterKey.nextFileName)]
+  }
+
+  /// Returns whether the folder still has these files.
+  ///
+  /// - Parameter withMaster: whether the files of the master keys count.
+  func areInPlace(in folder: borrowing Folder, withMaster: Bool) throws(SystemError) -> Bool {
+    guard try folder.status(of: StoreKey.fileName) == store else { return false }
+    guard withMaster else { return true }
+    let current = try folder.status(of: MasterKey.fileName)
+    let next = try folder.status(of: MasterKey.nextFileName)
+    return current == master[0] && next == master[1]
   }
 }
