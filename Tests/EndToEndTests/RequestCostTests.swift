@@ -39,6 +39,14 @@ import Testing
     #expect(found.contains(Array(expected)), "\(found)")
   }
 
+  @Test(
+    .enabled(if: DaemonUnderTest.released != DaemonUnderTest.binaries, "it inspects the release build"),
+    arguments: ["identityd", "identity-fleet"])
+  func `a service contains no engine of regular expressions, which takes 44 KB of its memory`(name: String) throws {
+    let symbols = try run(["nm", DaemonUnderTest.released.appending(path: name).path]).output
+    #expect(symbols.contains("IdentityWire") && !symbols.contains("_StringProcessing"))
+  }
+
   /// Checks a ceiling: `packaging/bench` measures the real figure.
   @Test(
     .enabled(if: canCount, "it counts the instructions of a release build, in valgrind"),

@@ -3,9 +3,6 @@ package import FleetWire
 /// The address of a broker in the configuration: `mqtts://HOST` or `mqtt://HOST`, with `:PORT` behind it unless the
 /// broker has the usual port.
 package struct BrokerPattern: Hashable, Sendable, CustomStringConvertible {
-  /// The mark for the first two digits of the account's name, by which accounts are divided among brokers.
-  private static let mark = "%a2"
-
   private let host: String
   private let port: UInt16
   /// Whether the connection is encrypted.
@@ -31,8 +28,9 @@ package struct BrokerPattern: Hashable, Sendable, CustomStringConvertible {
         port = host[host.index(after: colon)...]
         host = host[..<colon]
       }
-      let plain = host.split(separator: Self.mark, omittingEmptySubsequences: false).joined(separator: "00")
-      guard plain.allSatisfy({ $0.isASCII && ($0.isLetter || $0.isNumber || "-._".contains($0)) }) else { return nil }
+      guard let plain = Self.host(of: host, "00"),
+        plain.allSatisfy({ $0.isASCII && ($0.isLetter || $0.isNumber || "-._".contains($0)) })
+      else { return nil }
     }
     guard (1...253).contains(host.utf8.count) else { return nil }
     if let port {
@@ -49,7 +47,7 @@ package struct BrokerPattern: Hashable, Sendable, CustomStringConvertible {
   }
 
   /// Whether the address depends on the account.
-  package var dependsOnAccount: Bool { host.contains(Self.mark) }
+  package var dependsOnAccount: Bool { host.utf8.contains(UInt8(ascii: "%")) }
 
   /// Whether the broker is on this machine.
   package var isLoopback: Bool {
@@ -62,6 +60,16 @@ package struct BrokerPattern: Hashable, Sendable, CustomStringConvertible {
   /// Returns the host and the port of the broker for an account, or for a newcomer without one.
   package func address(for account: AccountID?) -> (host: String, port: UInt16) {
     let beginning = account.map { String("\($0)".prefix(2)) } ?? ""
-    return (host.split(separator: Self.mark, omittingEmptySubsequences: false).joined(separator: beginning), port)
+    return (Self.host(of: host[...], beginning) ?? host, port)
+  }
+
+  /// Returns the host of a pattern; nil for a percent sign without a mark.
+  ///
+  /// The mark `%a2` stands for the first two digits of the account's name, by which accounts are divided among brokers.
+  private static func host(of pattern: Substring, _ beginning: String) -> String? {
+    // By the character: a search for a text would link the engine of regular expressions (see Decisions/0036).
+    let parts = pattern.split(separator: "%" as Character, omittingEmptySubsequences: false)
+    guard parts.dropFirst().allSatisfy({ $0.hasPrefix("a2") }) else { return nil }
+    return parts.dropFirst().reduce(String(parts[0])) { $0 + beginning + $1.dropFirst(2) }
   }
 }
