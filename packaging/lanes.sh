@@ -158,8 +158,8 @@ build_benchmarks() {
 }
 
 # Builds programs with a sanitizer, and links the tests of the plain build with the sources of these programs: tests need
-# no instrumentation, so they are compiled once. ThreadSanitizer gets the daemon and the libraries with threads only,
-# because the other programs have one thread.
+# no instrumentation, so they are compiled once. ThreadSanitizer gets the daemon and the library for brokers only:
+# identityctl has one thread, and the two of identity-fleet meet in that library.
 build_sanitized() {
   local sanitizer=$1 programs='identityd identityctl identity-fleet'
   [ "$sanitizer" = address ] || programs='identityd Mosquitto'
@@ -173,15 +173,18 @@ build_sanitized() {
   link_tests "$sanitizer"
 }
 
-# Links the tests of the plain build with the sources of a sanitizer's build, where it has them.
+# Links the tests of the plain build with the sources of a sanitizer's build, as far as that build has them.
 link_tests() {
   # The wrapped modules are for debuggers only, and a build of few programs lacks some.
-  local plain instrumented folder expressions=(--expression='/\.swiftmodule\.o$/d') libraries
+  local plain instrumented source expressions=(--expression='/\.swiftmodule\.o$/d') libraries
   plain=$(realpath .build/debug) instrumented=$(realpath ".build/$1/debug")
-  for folder in "$instrumented"/*.build; do
-    expressions+=(--expression="s|^$plain/${folder##*/}/|$folder/|")
+  for source in Sources/*/; do
+    source=$(basename "$source").build
+    [ ! -e "$instrumented/$source" ] || expressions+=(--expression="s|^$plain/$source/|$instrumented/$source/|")
   done
   sed "${expressions[@]}" "$plain/identitydPackageTests.product/Objects.LinkFileList" >"$instrumented/tests.objects"
+  # Both sanitizers have this module.
+  grep --quiet "^$instrumented/LinuxSystem.build/" "$instrumented/tests.objects" || fail "the tests have no sources of $1"
   mapfile -t libraries < <(pkg-config --libs libsystemd sqlite3 libsodium inih libmosquitto libqrencode | xargs --max-args=1)
   swiftc -sanitize="$1" -use-ld=lld -emit-executable -module-name identitydPackageTests \
     -o "$instrumented/identitydPackageTests.xctest" "@$instrumented/tests.objects" "${libraries[@]}"
