@@ -201,8 +201,7 @@ package enum Start: Sendable {
 
 /// The way in which a membership ends.
 package enum Ending: Equatable, Sendable {
-  /// A tombstone of this device tells so. It is proven if its signature is that of the author, as far as this device
-  /// knows the author.
+  /// A tombstone of this device tells so. It is proven if the author is listed and has signed it.
   case removed(RemovalReason, by: UUID, isProven: Bool)
   /// Another machine has joined the account again in the name of this device.
   case superseded

@@ -287,7 +287,9 @@ struct Member: Sendable {
     let author = message.body.author
     let isOwn = author == membership.device
     let key = isOwn ? membership.description.signingKey : roster.record(of: author)?.signer
-    return .removed(Removal(message.body.fields)?.reason ?? .removed, by: author, isProven: message.signer == key)
+    // Only the device itself can leave, or take another identifier.
+    let reason = isOwn ? Removal(message.body.fields)?.reason : nil
+    return .removed(reason ?? .removed, by: author, isProven: message.signer == key)
   }
 
   // MARK: Deadlines

@@ -83,12 +83,15 @@ import Testing
     #expect(talk.tell(.described(talk.description(0, "x"))).isEmpty)
   }
 
-  @Test func `a removal that another member has signed is carried out, and its author counts as unproven`() throws {
+  @Test func `a removal that another member has signed is carried out, and does not prove its author`() throws {
     for (author, removal, end) in [
       (2, Removal(.removed), "ended removed by 2, unproven"), (0, Removal(.left), "ended left by 0, unproven"),
+      // Only the device itself can leave.
+      (1, Removal(.left), "ended removed by 1"),
     ] {
       var talk = try Conversation()
       _ = try talk.settle()
+      _ = try talk.show(talk.record(1, 1))
       _ = try talk.show(talk.record(2, 1))
       #expect(try talk.hear(talk.tombstone(0, 11, by: author, signer: 1, removal)).last == end)
     }
