@@ -152,12 +152,13 @@ extension FleetServiceTests {
       all: (0..<half).flatMap { number in
         [String(number), String(format: "%032x", number)].map { ("identityd/v1/\(account)/d/0/\($0)", [0x69]) }
       })
-    #expect(try devices[1].daemon.ask("devices name notebook") == "OK")
     for device in devices { try device.start() }
+    #expect(try devices[1].daemon.ask("devices name notebook") == "OK")
     try agree(devices, on: ["desk", "notebook"])
     for device in devices {
+      // Another reading counts them again.
       try device.wait("all are dropped") {
-        try device.ask("fleet status").contains("* foreign=\(half)") && dropped(by: device) == half
+        try number("foreign", by: device) >= half && dropped(by: device) >= half
       }
     }
   }
@@ -167,10 +168,15 @@ extension FleetServiceTests {
     let devices = try fleet(["desk", "laptop"], at: broker)
     try agree(devices, on: ["desk", "laptop"])
     let topics = topics(of: try account(of: devices[0]))
-    let present = try broker.retained(topics, count: 2)
+    // Until the broker has saved the messages, it loses them, and the devices put them back.
     try devices[0].wait("the messages are on the disk") {
+      let present = try broker.retained(topics, count: 2)
+      for device in devices { device.end(with: SIGKILL) }
       try broker.forget()
-      return try broker.retained(topics) == present
+      let kept = try broker.retained(topics)
+      for device in devices { try device.start() }
+      try agree(devices, on: ["desk", "laptop"])
+      return kept == present
     }
     broker.kill()
     #expect(try devices[1].daemon.ask("devices name notebook") == "OK")

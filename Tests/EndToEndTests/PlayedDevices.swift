@@ -60,11 +60,11 @@ struct PlayedDevices {
   /// - Parameter other: the device on whose topic the message is; by default the subject.
   func message(
     _ kind: MessageKind, about subject: IdentityCore.UUID, by author: IdentityCore.UUID, signer: Int, _ fields: Fields,
-    counter: UInt64, on other: IdentityCore.UUID? = nil
+    generation: UInt32 = 1, counter: UInt64, on other: IdentityCore.UUID? = nil
   ) throws -> Note {
     let body = Body(
-      subject: subject, generation: 1, counter: counter, run: Run(high: 1, low: 1), time: Timestamp(milliseconds: 1),
-      author: author, fields: fields)
+      subject: subject, generation: generation, counter: counter, run: Run(high: 1, low: 1),
+      time: Timestamp(milliseconds: 1), author: author, fields: fields)
     let topic = topic(of: other ?? subject)
     let message = try #require(seal.seal(kind, body, epoch: 1, on: topic, by: devices[signer].keys))
     return (topic.text, message.bytes)
