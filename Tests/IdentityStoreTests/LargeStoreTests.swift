@@ -43,6 +43,15 @@ import Testing
     #expect(content.registry.items.total.items == Int(Self.count) - 1 && content.registry.isPart(of: registry))
   }
 
+  @Test(arguments: [Int64.max, Int64.min])
+  func `a number that no row can have is named`(number: Int64) throws {
+    let workspace = try Workspace()
+    _ = try fill(workspace)
+    try workspace.sql("INSERT INTO identifier VALUES (\(number), '', '', '', '', '', '', '', '', '', '', 0, x'00')")
+    let reason = try #require(try workspace.found().condition.damage)
+    #expect(reason.contains(" is not authentic"))
+  }
+
   @Test(arguments: ["item WHERE n = 2", "item WHERE n = 1499", "event_batch WHERE last = 1500"])
   func `a missing row is noticed, wherever it was`(row: String) throws {
     let workspace = try Workspace()

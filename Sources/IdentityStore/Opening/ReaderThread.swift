@@ -75,8 +75,9 @@ final class ReaderThread {
     }
     let identifiers = try database.integer("SELECT max(n) FROM \(Table.identifier.name)") ?? 0
     let kept = min(lastEvent, Int64(Bound.keptEvents))
+    // No row is verified yet, so the number may be any.
     middle = Middle(
-      identifier: max(0, min(identifiers, (8 * identifiers - 9 * apps + 4 * kept) / 16)),
+      identifier: max(0, min(identifiers, identifiers / 2 + (4 * kept - 9 * apps) / 16)),
       item: (try database.integer("SELECT max(n) FROM \(Table.item.name)") ?? 0) / 2)
     let work = Work(path, own, cipher, events: events, after: middle)
     self.work = work
