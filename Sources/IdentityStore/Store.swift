@@ -231,7 +231,11 @@ struct KeyFiles: Equatable, Sendable {
 
   init(in folder: borrowing Folder) throws(SystemError) {
     store = try folder.status(of: StoreKey.fileName)
-    master = [try folder.status(of: MasterKey.fileName), try folder.status(of: MasterKey.nextFileName)]
+    master = try Self.master(in: folder)
+  }
+
+  private static func master(in folder: borrowing Folder) throws(SystemError) -> [FileStatus?] {
+    [try folder.status(of: MasterKey.fileName), try folder.status(of: MasterKey.nextFileName)]
   }
 
   /// Returns whether the folder still has these files.
@@ -240,8 +244,6 @@ struct KeyFiles: Equatable, Sendable {
   func areInPlace(in folder: borrowing Folder, withMaster: Bool) throws(SystemError) -> Bool {
     guard try folder.status(of: StoreKey.fileName) == store else { return false }
     guard withMaster else { return true }
-    let current = try folder.status(of: MasterKey.fileName)
-    let next = try folder.status(of: MasterKey.nextFileName)
-    return current == master[0] && next == master[1]
+    return try Self.master(in: folder) == master
   }
 }

@@ -103,7 +103,7 @@ package struct Folder: ~Copyable, Sendable {
     }
   }
 
-  /// Replaces a file atomically. A power cut leaves the old or the new content, and after this call only the new.
+  /// Replaces a file atomically. A power cut leaves the old or the new content, and after a durable call only the new.
   ///
   /// - Parameter isDurable: false if the new content is durable only after ``synchronize()``.
   package func replace(_ name: String, with bytes: [UInt8], mode: UInt32, isDurable: Bool = true) throws(SystemError) {

@@ -107,6 +107,8 @@ extension Store {
       try directory.folder.rename(name, to: aside)
       notices.append(.setAside(path: "\(directory.folder.path)/\(aside)"))
     }
+    // Before a new key takes the name.
+    if !notices.isEmpty { try directory.folder.synchronize() }
     return notices
   }
 

@@ -20,6 +20,8 @@ struct StoreKeys: Sendable {
   }
 
   /// Draws a data key for a new store and wraps it in the preferred master key.
+  ///
+  /// The file of a new master key lasts only from the next sync of the folder on.
   mutating func freshDataKey(of store: UUID, at now: Timestamp, in folder: borrowing Folder) throws(SystemError)
     -> WrappedKey
   {
