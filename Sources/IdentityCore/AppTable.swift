@@ -46,6 +46,12 @@ package struct AppTable: Equatable, Sendable {
     }
   }
 
+  /// Returns the number of these apps.
+  func count(of holder: Holder) -> Int {
+    guard case .principal = holder else { return apps(of: holder).count }
+    return charged[holder]?.count ?? 0
+  }
+
   /// Recomputes which holders are charged, for other subordinate users.
   mutating func use(_ subordinates: SubordinateUsers) {
     self.subordinates = subordinates
@@ -108,6 +114,13 @@ private enum ChargedApps: Equatable, Sendable {
     switch self {
     case .one(let id): [id]
     case .several(let ids): ids
+    }
+  }
+
+  var count: Int {
+    switch self {
+    case .one: 1
+    case .several(let ids): ids.count
     }
   }
 }

@@ -85,7 +85,7 @@ extension Registry {
     }
     let holder = holder(of: id)
     guard case .principal = holder else { return }
-    let own = apps.apps(of: holder).count
+    let own = apps.count(of: holder)
     let most = limits.share(
       of: limits.apps, atMost: limits.appsPerUser, used: apps.withoutManifest, own: own, principals: apps.principals)
     guard own == 0 || own < most else {
