@@ -3,7 +3,9 @@ package import FleetWire
 /// The address of a broker in the configuration: `mqtts://HOST` or `mqtt://HOST`, with `:PORT` behind it unless the
 /// broker has the usual port.
 package struct BrokerPattern: Hashable, Sendable, CustomStringConvertible {
-  private let host: String
+  /// The parts of the host between its marks. The mark `%a2` stands for the first two digits of the account's name, by
+  /// which accounts are divided among brokers.
+  private let host: [String]
   private let port: UInt16
   /// Whether the connection is encrypted.
   package let isEncrypted: Bool
@@ -16,6 +18,7 @@ package struct BrokerPattern: Hashable, Sendable, CustomStringConvertible {
     guard let (scheme, isEncrypted, usualPort) = schemes.first(where: { text.hasPrefix($0.0) }) else { return nil }
     var host = text.dropFirst(scheme.count)
     var port: Substring?
+    var parts: [Substring]
     if host.hasPrefix("["), let end = host.firstIndex(of: "]") {
       // An IPv6 address, whose colons are not those before a port (RFC 3986, section 3.2.2).
       let rest = host[host.index(after: end)...]
@@ -23,14 +26,19 @@ package struct BrokerPattern: Hashable, Sendable, CustomStringConvertible {
       port = rest.isEmpty ? nil : rest.dropFirst()
       host = host[host.index(after: host.startIndex)..<end]
       guard host.allSatisfy({ $0.isHexDigit || $0 == ":" || $0 == "." }) else { return nil }
+      parts = [host]
     } else {
       if let colon = host.firstIndex(of: ":") {
         port = host[host.index(after: colon)...]
         host = host[..<colon]
       }
-      guard let plain = Self.host(of: host, "00"),
-        plain.allSatisfy({ $0.isASCII && ($0.isLetter || $0.isNumber || "-._".contains($0)) })
-      else { return nil }
+      // By the character: a search for a text would link the engine of regular expressions (see Decisions/0036).
+      parts = host.split(separator: "%" as Character, omittingEmptySubsequences: false)
+      guard parts.dropFirst().allSatisfy({ $0.hasPrefix("a2") }) else { return nil }
+      for mark in parts.indices.dropFirst() { parts[mark].removeFirst(2) }
+      guard parts.joined().allSatisfy({ $0.isASCII && ($0.isLetter || $0.isNumber || "-._".contains($0)) }) else {
+        return nil
+      }
     }
     guard (1...253).contains(host.utf8.count) else { return nil }
     if let port {
@@ -41,35 +49,25 @@ package struct BrokerPattern: Hashable, Sendable, CustomStringConvertible {
     } else {
       self.port = usualPort
     }
-    self.host = String(host)
+    self.host = parts.map(String.init)
     self.isEncrypted = isEncrypted
     description = text
   }
 
   /// Whether the address depends on the account.
-  package var dependsOnAccount: Bool { host.utf8.contains(UInt8(ascii: "%")) }
+  package var dependsOnAccount: Bool { host.count > 1 }
 
   /// Whether the broker is on this machine.
   package var isLoopback: Bool {
-    if host == "localhost" || host == "::1" { return true }
+    if host == ["localhost"] || host == ["::1"] { return true }
     // A name can begin like an address, too.
-    let parts = host.split(separator: ".", omittingEmptySubsequences: false)
+    let parts = host.joined(separator: "%").split(separator: ".", omittingEmptySubsequences: false)
     return parts.count == 4 && parts[0] == "127" && parts.allSatisfy { UInt8($0) != nil && $0.allSatisfy(\.isNumber) }
   }
 
   /// Returns the host and the port of the broker for an account, or for a newcomer without one.
   package func address(for account: AccountID?) -> (host: String, port: UInt16) {
     let beginning = account.map { String("\($0)".prefix(2)) } ?? ""
-    return (Self.host(of: host[...], beginning) ?? host, port)
-  }
-
-  /// Returns the host of a pattern; nil for a percent sign without a mark.
-  ///
-  /// The mark `%a2` stands for the first two digits of the account's name, by which accounts are divided among brokers.
-  private static func host(of pattern: Substring, _ beginning: String) -> String? {
-    // By the character: a search for a text would link the engine of regular expressions (see Decisions/0036).
-    let parts = pattern.split(separator: "%" as Character, omittingEmptySubsequences: false)
-    guard parts.dropFirst().allSatisfy({ $0.hasPrefix("a2") }) else { return nil }
-    return parts.dropFirst().reduce(String(parts[0])) { $0 + beginning + $1.dropFirst(2) }
+    return (host.joined(separator: beginning), port)
   }
 }
