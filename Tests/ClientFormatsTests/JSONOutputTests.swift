@@ -57,6 +57,8 @@ import Testing
   @Test(arguments: [
     ("protocol=1", "1"), ("protocol=-1.5e3", "-1.5e3"), ("protocol=01", #""01""#), ("protocol=0x1", #""0x1""#),
     ("protocol=\"\"", #""""#), ("protocol=NaN", #""NaN""#), ("protocol=1.", #""1.""#),
+    ("protocol=-0", "-0"), ("protocol=0E+1", "0E+1"), ("protocol=+1", #""+1""#), ("protocol=-", #""-""#),
+    ("protocol=1e", #""1e""#), ("protocol=1e+", #""1e+""#), ("protocol=1e5x", #""1e5x""#),
   ])
   func `a number is a number of JSON, and another text is a string`(attribute: String, expected: String) throws {
     #expect(
