@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// The parsing of a single manifest, and its faults with their line numbers.
-@Suite struct ManifestContentTests {
+struct ManifestContentTests {
   private let temporary: TemporaryFolder
   init() throws { temporary = try TemporaryFolder() }
 

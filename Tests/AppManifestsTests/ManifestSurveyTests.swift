@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// The choice of files in a survey of manifests, and the folders that make the whole survey fail.
-@Suite struct ManifestSurveyTests {
+struct ManifestSurveyTests {
   private let temporary: TemporaryFolder
   private let folders: [String]
 

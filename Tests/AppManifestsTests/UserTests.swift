@@ -5,7 +5,7 @@ import Testing
 
 @testable import AppManifests
 
-@Suite struct UserTests {
+struct UserTests {
   @Test func `users are looked up in the name service`() {
     let found = ManifestReader.userIDs(of: ["root", "no such user"])
     #expect(found.known == ["root": 0])

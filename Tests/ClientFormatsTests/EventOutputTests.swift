@@ -4,7 +4,7 @@ import IdentityCore
 import IdentityWire
 import Testing
 
-@Suite struct EventOutputTests {
+struct EventOutputTests {
   /// Parses an event line as a follower does, and formats the event.
   private func written(
     _ line: String, _ style: EventOutput.Style, _ format: UUIDFormat = .hyphen, epoch: Text? = nil

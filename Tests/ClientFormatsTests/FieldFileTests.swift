@@ -1,7 +1,7 @@
 import ClientFormats
 import Testing
 
-@Suite struct FieldFileTests {
+struct FieldFileTests {
   private static let uuid = "557e5958-d390-4cbf-b928-2a2b19a1399a"
   private static let other = "00000000-0000-4000-8000-000000000001"
 

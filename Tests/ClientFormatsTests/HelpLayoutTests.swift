@@ -1,7 +1,7 @@
 import ClientFormats
 import Testing
 
-@Suite struct HelpLayoutTests {
+struct HelpLayoutTests {
   @Test func `texts are wrapped in their column, and a long head has lines of its own`() {
     let list = HelpLayout(width: 44).list([
       .init("ping", "Answer, and do nothing else at all, in any case."),

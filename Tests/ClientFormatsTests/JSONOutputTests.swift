@@ -4,7 +4,7 @@ import IdentityCore
 import IdentityWire
 import Testing
 
-@Suite struct JSONOutputTests {
+struct JSONOutputTests {
   /// Returns the document of an answer to a request.
   private func document(_ lines: String..., to request: String, _ format: UUIDFormat = .hyphen) throws -> String {
     var rows: [ReplyLine.Content] = []

@@ -4,7 +4,7 @@ import Testing
 
 @testable import ClientFormats
 
-@Suite struct MetricTextTests {
+struct MetricTextTests {
   private var samples: [MetricSample] {
     var histogram = Histogram(.amounts)
     histogram.add(2)

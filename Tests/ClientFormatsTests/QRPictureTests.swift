@@ -3,7 +3,7 @@ import Testing
 
 @testable import ClientFormats
 
-@Suite struct QRPictureTests {
+struct QRPictureTests {
   @Test func `a character shows two modules, with a margin of four`() throws {
     let picture = try #require(QRPicture("110/100/001"))
     let margin = String(repeating: "█", count: 11)

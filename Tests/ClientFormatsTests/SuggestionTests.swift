@@ -1,7 +1,7 @@
 import ClientFormats
 import Testing
 
-@Suite struct SuggestionTests {
+struct SuggestionTests {
   private static let known = ["status", "stats", "get device", "item find", "token", "top", "history"]
 
   @Test(arguments: [

@@ -6,7 +6,7 @@ import Testing
 @testable import ClientFormats
 
 /// The text of answers on a terminal.
-@Suite struct TableTests {
+struct TableTests {
   private static let now = Timestamp(parsing: "2026-11-21T12:00:00.000Z") ?? Timestamp(milliseconds: 0)
   private static let uuid = "557e5958-d390-4cbf-b928-2a2b19a1399a"
 

@@ -4,7 +4,7 @@ import Testing
 
 @testable import ClientFormats
 
-@Suite struct TopLayoutTests {
+struct TopLayoutTests {
   private func row(_ line: String) throws -> ReplyLine.Content {
     guard case .row(let content)? = ReplyLine(Array(line.utf8)) else { throw NotARow() }
     return content

@@ -2,7 +2,7 @@ import Testing
 
 @testable import ClientSecrets
 
-@Suite struct BackupHeaderTests {
+struct BackupHeaderTests {
   private static let salt = "000102030405060708090a0b0c0d0eff"
   private static let good = "identityd-backup 1 argon2id ops=3 memory=268435456 salt=\(salt)"
 

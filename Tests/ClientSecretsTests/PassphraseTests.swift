@@ -4,7 +4,7 @@ import Testing
 
 @testable import ClientSecrets
 
-@Suite struct PassphraseTests {
+struct PassphraseTests {
   /// Returns the passphrase that a file with this content holds.
   private func passphrase(_ content: some Sequence<UInt8>) throws -> Passphrase {
     try Passphrase(from: try file(content))

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// The order of precedence of systemd-system.conf(5), "configuration directories and precedence".
-@Suite struct ConfigurationSearchTests {
+struct ConfigurationSearchTests {
   private let temporary: TemporaryFolder
   private let search: ConfigurationSearch
 

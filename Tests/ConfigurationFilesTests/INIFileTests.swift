@@ -1,7 +1,7 @@
 import ConfigurationFiles
 import Testing
 
-@Suite struct INIFileTests {
+struct INIFileTests {
   private func parse(_ text: String) throws -> [Setting] { try parse(Array(text.utf8)) }
   private func parse(_ bytes: [UInt8]) throws -> [Setting] { try INIFile.parse(bytes, file: "test.conf") }
 

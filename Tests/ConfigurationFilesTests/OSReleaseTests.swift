@@ -2,7 +2,7 @@ import ConfigurationFiles
 import TestSupport
 import Testing
 
-@Suite struct OSReleaseTests {
+struct OSReleaseTests {
   /// Returns the value of a variable in a text. Nil if the variable is unassigned or empty.
   private func value(_ text: String, _ name: String = "A") -> String? {
     OSRelease(Array(text.utf8))[name].map { String(decoding: $0, as: UTF8.self) }

@@ -6,7 +6,7 @@ import Testing
 @testable import Doctor
 
 /// The order of faults in a report: causes first, each with its symptoms.
-@Suite struct CauseTests {
+struct CauseTests {
   private func ordered(_ findings: (String, Finding)...) -> [String] {
     ReportedFault.ordered(findings.map { (name: $0.0, finding: $0.1) }).map { fault in
       "\(fault.check): \(fault.fault.cause)" + (fault.symptomOf.map { " < \($0)" } ?? "")

@@ -3,7 +3,7 @@ import Testing
 @testable import Doctor
 
 /// The findings of the check `configuration` for given messages of the daemon.
-@Suite struct ConfigurationJudgementTests {
+struct ConfigurationJudgementTests {
   private func finding(_ status: Int32, _ messages: String, forRoot isRoot: Bool = true) -> Finding {
     var facts = ConfigurationFacts(
       files: ["/etc/a.conf", "/etc/b c.conf"], resume: [.root("systemctl", "reload", "u")])

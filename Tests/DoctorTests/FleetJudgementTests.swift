@@ -3,7 +3,7 @@ import Testing
 @testable import Doctor
 
 /// The findings of the check `fleet`.
-@Suite struct FleetJudgementTests {
+struct FleetJudgementTests {
   private static let enabled = ["LoadState": "loaded", "ActiveState": "active", "UnitFileState": "enabled"]
 
   private func finding(

@@ -7,7 +7,7 @@ import Testing
 @testable import Doctor
 
 /// The findings of the checks for given facts.
-@Suite struct JudgementTests {
+struct JudgementTests {
   private static let system = "/run/identityd/identityd.sock"
 
   // MARK: socket

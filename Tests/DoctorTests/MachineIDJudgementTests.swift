@@ -3,7 +3,7 @@ import Testing
 @testable import Doctor
 
 /// The finding about the machine-id for given facts.
-@Suite struct MachineIDJudgementTests {
+struct MachineIDJudgementTests {
   @Test(
     arguments: [
       ("0123456789abcdef0123456789abcdef\n", .good), ("0123456789ABCDEF0123456789abcdef", .good), ("", .empty),

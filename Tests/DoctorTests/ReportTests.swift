@@ -4,7 +4,7 @@ import Testing
 
 @testable import Doctor
 
-@Suite struct ReportTests {
+struct ReportTests {
   private static let facts: [Verb.Field] = [.word("a"), .number("n"), .boolean("f"), .list("l"), .number("odd")]
 
   private let findings: [(check: Check, finding: Finding)] = named([

@@ -3,7 +3,7 @@ import Testing
 @testable import Doctor
 
 /// The findings of the check `unit` for given states.
-@Suite struct UnitJudgementTests {
+struct UnitJudgementTests {
   private static let reset = "sudo systemctl reset-failed identityd.socket identityd.service"
   private static let start = "sudo systemctl restart identityd.socket identityd.service"
 

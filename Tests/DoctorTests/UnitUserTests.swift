@@ -2,7 +2,7 @@ import Testing
 
 @testable import Doctor
 
-@Suite struct UnitUserTests {
+struct UnitUserTests {
   @Test(
     arguments: [
       ("0::/system.slice/pool.service\n", "pool.service"), ("0::/system.slice/pool.service/worker\n", "pool.service"),

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Failures of `identityctl backup`. An existing file stays as it is, and no other file is left behind.
-@Suite struct BackupFaultTests {
+struct BackupFaultTests {
   private static let pieces = [
     Data((0..<45_000).map { UInt8(truncatingIfNeeded: $0 &* 31) }), Data(repeating: 10, count: 45_000),
     Data([0, 255, 10]),

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// The waits of `identityctl check`. A trace of its system calls shows each wait, however fast the machine is.
-@Suite struct CheckWaitTests {
+struct CheckWaitTests {
   /// A wait of the client or of a process that it started.
   private struct Wait {
     /// Whether it ended because its time was up.

@@ -4,7 +4,7 @@ import IdentityWire
 import TestSupport
 import Testing
 
-@Suite struct ClientProgramTests {
+struct ClientProgramTests {
   private let program = DaemonUnderTest.binaries.appending(path: "identityctl").path
 
   @Test func `in a pipe the client prints bare words`() throws {

@@ -4,7 +4,7 @@ import Testing
 
 /// A wall clock that jumps. A preloaded library adds to the daemon's wall-clock time the number of seconds in a file.
 /// The monotonic clock does not jump, as on a real machine.
-@Suite struct ClockTests {
+struct ClockTests {
   /// The C source of the preloaded library.
   static let clock = """
     #define _GNU_SOURCE

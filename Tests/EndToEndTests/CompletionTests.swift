@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// The completions in `packaging/completions`, run in their shells with a real daemon.
-@Suite struct CompletionTests {
+struct CompletionTests {
   typealias Kind = InteractiveShell.Kind
 
   private static let nowhere = "/nonexistent/socket"

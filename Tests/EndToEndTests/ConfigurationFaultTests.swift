@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Bad configurations, changes of policy, and storms of signals.
-@Suite struct ConfigurationFaultTests {
+struct ConfigurationFaultTests {
   /// Returns a random line that makes a configuration invalid.
   private static func badLine(_ generator: inout SeededGenerator) -> String {
     let settings = [

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Abrupt ends of the daemon, as after a bug or a failed allocation: no clean-up runs.
-@Suite struct CrashTests {
+struct CrashTests {
   @Test(arguments: [SIGABRT, SIGSEGV, SIGILL, SIGKILL])
   func `row 11: acknowledged changes survive an abort, and no change is half done`(signal: Int32) throws {
     let daemon = try DaemonUnderTest()

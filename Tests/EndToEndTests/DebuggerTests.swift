@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// The documented commands to run the daemon in a debugger.
-@Suite struct DebuggerTests {
+struct DebuggerTests {
   @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/gdb"), "there is no gdb"))
   func `the documented debugger commands stop the daemon at a breakpoint`() throws {
     let commands = try Document(.development).commands(of: "debugger")

@@ -1,7 +1,7 @@
 import Testing
 
 /// The comparison of a document with real output, which must be able to fail.
-@Suite struct DocumentComparisonTests {
+struct DocumentComparisonTests {
   private static let one = "00000000-0000-4000-8000-000000000001"
   private static let two = "00000000-0000-4000-8000-000000000002"
   private static let three = "00000000-0000-4000-8000-000000000003"

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Checks of the documents: a test runs each command, links lead somewhere, and the README is short.
-@Suite struct DocumentCoverageTests {
+struct DocumentCoverageTests {
   /// The sections of the manual page in which a test runs each command.
   private static let sections: Set = ["OPERATIONS", "GUARANTEES"]
   private static let markdown = [Document.File.readme, .tour, .development]

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// The commands of the documents, run to compare their output with the output that the documents show.
-@Suite struct DocumentTests {
+struct DocumentTests {
   /// The documents with `console` blocks. Each is one shell session.
   static let sessions = [Document.File.readme, .tour]
 

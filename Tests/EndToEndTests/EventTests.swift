@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Events and subscriptions (identityd-protocol(7), section "EVENTS").
-@Suite struct EventTests {
+struct EventTests {
   /// Reads the next line, which must be an event, and returns its sequence number and the text after that.
   private func event(_ client: Client) throws -> (sequence: Int, text: String) {
     let line = try #require(try client.line())

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// The complete clients in `packaging/examples`, run as a reader would run them.
-@Suite struct ExampleClientTests {
+struct ExampleClientTests {
   private static let folder = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
     .deletingLastPathComponent().appending(path: "packaging/examples")
 

@@ -5,7 +5,7 @@ import Testing
 
 /// Request lines and replies of a daemon (identityd-protocol(7), section "Transport"). ConnectionServiceTests has the
 /// rules of a single connection.
-@Suite struct FramingTests {
+struct FramingTests {
   let daemon: DaemonUnderTest
 
   init() throws { daemon = try DaemonUnderTest().start() }

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// HTTP requests to the socket, as a web page can make a browser send them. The lines of the page are not executed.
-@Suite struct HTTPTests {
+struct HTTPTests {
   private static let refusal = "ERR syntax this is an HTTP request, "
   private let daemon: DaemonUnderTest
   private let app: String

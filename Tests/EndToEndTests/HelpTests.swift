@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Help, corrections, and the summary that `identityctl` shows without a verb.
-@Suite struct HelpTests {
+struct HelpTests {
   private let program = DaemonUnderTest.binaries.appending(path: "identityctl").path
 
   private func help(_ words: String...) throws -> String {

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Malformed and extreme bytes, which no well-behaved client sends.
-@Suite struct HostileByteTests {
+struct HostileByteTests {
   let daemon: DaemonUnderTest
 
   init() throws { daemon = try DaemonUnderTest().start() }

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// A daemon that puts hidden characters into all of its answers. The client must not write them unescaped.
-@Suite struct HostileDaemonTests {
+struct HostileDaemonTests {
   // The release build, if there is one: the client starts two thousand times.
   private static let program = DaemonUnderTest.released.appending(path: "identityctl").path
   private static let secret = Data([0x1b, 0x5b, 0x32, 0x4a, 0x0a, 0xe2, 0x80, 0xae])

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Peers and identifiers (identityd-protocol(7), sections "WHO IS ASKING" and "IDENTIFIERS").
-@Suite struct IdentifierTests {
+struct IdentifierTests {
   @Test func `all apps share the device identifier, and each has its own installation identifier`() throws {
     let daemon = try DaemonUnderTest().start()
     let device = try daemon.uuid("get device")

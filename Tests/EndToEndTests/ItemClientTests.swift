@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// `identityctl item …`. A secret that is read from a file comes back byte for byte.
-@Suite struct ItemClientTests {
+struct ItemClientTests {
   private static let program = DaemonUnderTest.binaries.appending(path: "identityctl").path
   /// Every byte value, and a line feed at the end, which a shell would cut off.
   private static let bytes = Data((0...255).map { UInt8($0) } + [10])

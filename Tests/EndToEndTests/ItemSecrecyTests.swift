@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Copies of secrets. Only the store keeps a secret, in encrypted form.
-@Suite struct ItemSecrecyTests {
+struct ItemSecrecyTests {
   /// A secret of random letters, with pieces of the secret and of its Base64 text that are too long to occur by chance.
   private struct Marked {
     let data: String

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Items over a real socket (identityd-protocol(7), section "ITEMS").
-@Suite struct ItemTests {
+struct ItemTests {
   /// Returns the Base64 text that a client sends for these bytes.
   private func text(_ bytes: [UInt8]) -> String { Data(bytes).base64EncodedString() }
 

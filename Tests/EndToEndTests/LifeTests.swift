@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Start, stop and reload, and the reasons for which a start is refused.
-@Suite struct LifeTests {
+struct LifeTests {
   @Test(arguments: [SIGTERM, SIGINT])
   func `row 43: a signal stops the daemon cleanly and removes the socket`(signal: Int32) throws {
     let daemon = try DaemonUnderTest().start()

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// The examples and the table of faults in `identityd.app(5)`, tried with a real daemon.
-@Suite struct ManifestManualTests {
+struct ManifestManualTests {
   private static let page = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
     .deletingLastPathComponent().appending(path: "packaging/man/identityd.app.5")
 

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// The output of `identityctl stats` for monitoring, read by the parsers of Prometheus' own client library for Python.
-@Suite struct MetricTextTests {
+struct MetricTextTests {
   /// Python programs that print the samples as JSON. They fail if the text is not in their format.
   private static let parsers = [
     "--openmetrics": """

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// `identityctl migrate device --file=PATH`, which takes the identifier from a file of an earlier system.
-@Suite struct MigrateFileTests {
+struct MigrateFileTests {
   private static let uuid = "557e5958-d390-4cbf-b928-2a2b19a1399a"
   private let program = DaemonUnderTest.binaries.appending(path: "identityctl").path
 

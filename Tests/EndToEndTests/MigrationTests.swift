@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Migration, renewal, history, and the devices of an account (identityd-protocol(7), section "IDENTIFIERS").
-@Suite struct MigrationTests {
+struct MigrationTests {
   private let old = "557e5958-d390-4cbf-b928-2a2b19a1399a"
   private let other = "2ed6657d-e927-568b-95e1-2665a8aea6a2"
 

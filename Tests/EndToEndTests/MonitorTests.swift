@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// `identityctl monitor` and `identityctl wait` (identityctl(1), section "EVENTS").
-@Suite struct MonitorTests {
+struct MonitorTests {
   private let program = DaemonUnderTest.binaries.appending(path: "identityctl").path
   private let uuid = "557e5958-d390-4cbf-b928-2a2b19a1399a"
 

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// The alert rules and the dashboard in `packaging/examples/monitoring`, read by Prometheus' own tool.
-@Suite struct MonitoringExampleTests {
+struct MonitoringExampleTests {
   private static let folder = Document.root.appending(path: "packaging/examples/monitoring")
   private static let rules = folder.appending(path: "identityd.rules.yml")
   private static let dashboard = folder.appending(path: "identityd.dashboard.json")

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Notifications to the service manager, and their timing.
-@Suite struct NotificationTests {
+struct NotificationTests {
   @Test(arguments: [
     "/nowhere/at/all", "/etc/passwd", "@abstract-and-nobody-there", "relative", "vsock:9:9", "/", "@",
     "/" + String(repeating: "a", count: 300),

@@ -5,7 +5,7 @@ import Testing
 
 /// Connections whose process has exited (row 34). A connection ends when the process that opened it exits: another
 /// process that holds the descriptor is a different peer.
-@Suite struct OrphanTests {
+struct OrphanTests {
   /// Sends requests on a new connection, then exits and leaves the connection to a child, which sends more requests.
   ///
   /// - Parameters:

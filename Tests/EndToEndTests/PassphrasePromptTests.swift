@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// The passphrase prompt, on a terminal that script(1) creates.
-@Suite struct PassphrasePromptTests {
+struct PassphrasePromptTests {
   private static let program = DaemonUnderTest.binaries.appending(path: "identityctl").path
   private static let header = "identityd-backup 1 argon2id ops=1 memory=8192 salt=000102030405060708090a0b0c0d0e0f\n"
 

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// The cost of a request in units that can be counted, and are the same on every run and every machine.
-@Suite struct RequestCostTests {
+struct RequestCostTests {
   private static let valgrind = "/usr/bin/valgrind"
   private static let canCount =
     DaemonUnderTest.released != DaemonUnderTest.binaries && FileManager.default.isExecutableFile(atPath: valgrind)

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Reused process IDs: the ID of a process that has ended identifies no peer (row 33).
-@Suite struct ReusedNumberTests {
+struct ReusedNumberTests {
   private static let counter = "/proc/sys/kernel/ns_last_pid"
   /// Whether this process may choose process IDs by writing to the file. A container may not.
   private static let canSteer = isRoot && FileHandle(forWritingAtPath: counter) != nil

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// `identityctl` at a socket whose listener never answers.
-@Suite struct SilentDaemonTests {
+struct SilentDaemonTests {
   private static let program = DaemonUnderTest.binaries.appending(path: "identityctl").path
 
   @Test(arguments: [["ping"], ["item", "read", "service=s", "account=a", "--raw"], ["stats", "--prometheus"]])

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// A daemon under a constant mixed load, which must not grow.
-@Suite struct SoakTests {
+struct SoakTests {
   /// The duration in seconds.
   private static let duration = Trial.isLong ? 600.0 : Trial.isShort ? 1 : 5
   /// The time before the first sample. Under load beside other programs, the allocator of a debug build reached its level

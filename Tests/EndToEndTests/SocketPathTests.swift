@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Other files and other daemons at the path of the socket.
-@Suite struct SocketPathTests {
+struct SocketPathTests {
   @Test(arguments: [
     "ln -s $ELSEWHERE $SOCKET", "ln -s nowhere $SOCKET", "mkdir $SOCKET", "mkfifo $SOCKET", "echo precious > $SOCKET",
     "ln $ELSEWHERE $SOCKET",

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// `stats`, compared with the requests that were made.
-@Suite struct StatsTests {
+struct StatsTests {
   /// Returns the samples of a daemon, parsed as a client parses them.
   private func samples(_ client: Client) throws -> [MetricSample] {
     let lines = try client.ask("stats")

@@ -203,7 +203,7 @@ import Testing
 }
 
 /// Damage that a start finds.
-@Suite struct DamageTests {
+struct DamageTests {
   private func stopped() throws -> (daemon: DaemonUnderTest, device: String) {
     let daemon = try DaemonUnderTest().start()
     let device = try daemon.uuid("get device")

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Tables, colours and the pager of `identityctl` on a terminal.
-@Suite struct TerminalOutputTests {
+struct TerminalOutputTests {
   private let program = DaemonUnderTest.binaries.appending(path: "identityctl").path
 
   /// Runs shell commands on a terminal of 90 columns and 100 lines, and returns the lines that it shows.

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Push tokens (identityd-protocol(7), section "PUSH TOKENS").
-@Suite struct TokenTests {
+struct TokenTests {
   /// Returns an answer without its times.
   private func timeless(_ line: String) -> String {
     line.split(separator: " ").filter { word in

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// `top` on a real terminal, which tmux(1) provides.
-@Suite struct TopTests {
+struct TopTests {
   private static let program = DaemonUnderTest.binaries.appending(path: "identityctl").path
 
   @Test func `top shows the daemon's activity and restores the terminal`() throws {

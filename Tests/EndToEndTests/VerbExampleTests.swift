@@ -3,7 +3,7 @@ import IdentityWire
 import TestSupport
 import Testing
 
-@Suite struct VerbExampleTests {
+struct VerbExampleTests {
   /// Returns whether a line matches a pattern with `<uuid>`, `<time>`, `<number>`, `<word>` and a final `…`.
   private func matches(_ line: String, _ pattern: String) -> Bool {
     if pattern == "…" { return true }

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Versions and push tokens in scripts, which read the answer from the exit status of the client.
-@Suite struct VersionClientTests {
+struct VersionClientTests {
   private func status(_ daemon: DaemonUnderTest, _ line: String) throws -> Int32 {
     let program = DaemonUnderTest.binaries.appending(path: "identityctl").path
     return try run(

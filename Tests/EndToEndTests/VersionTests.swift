@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Versions (identityd-protocol(7), section "VERSIONS").
-@Suite struct VersionTests {
+struct VersionTests {
   /// Sends a request from a new process, which is a session if it runs in no service.
   ///
   /// - Returns: the answer without its times.

@@ -5,7 +5,7 @@ import IdentityCore
 import Testing
 
 /// Transcripts of messages that are believed or not, and of removals.
-@Suite struct BeliefTests {
+struct BeliefTests {
   @Test func `the order is generation, removal, counter`() throws {
     let talk = try Conversation()
     let ordered = [

@@ -5,7 +5,7 @@ import IdentityCore
 import Testing
 
 /// Transcripts of connections and readings.
-@Suite struct ConnectionTests {
+struct ConnectionTests {
   @Test func `without an account, nothing is done`() throws {
     var talk = try Conversation()
     #expect(talk.tell(.started(.noAccount)).isEmpty)

@@ -7,7 +7,7 @@ import Testing
 @testable import FleetSeal
 
 /// Transcripts of invitations by code, at the inviting device and at the newcomer.
-@Suite struct JoinTests {
+struct JoinTests {
   private let meeting: JoinCode.Meeting
   private let now = Timestamp(milliseconds: 1_000)
 

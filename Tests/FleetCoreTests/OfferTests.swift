@@ -6,7 +6,7 @@ import Testing
 @testable import FleetSeal
 
 /// Transcripts of what a device tells readers outside of the account, and of what a sender keeps.
-@Suite struct OfferTests {
+struct OfferTests {
   private static let place = CarriedToken.Place(app: "mail", provider: "apns")
 
   private func tokens(_ values: Text...) -> Fields {

@@ -5,7 +5,7 @@ import IdentityCore
 import Testing
 
 /// Transcripts of publications: they are read back, and what the broker lost is put back.
-@Suite struct PostingTests {
+struct PostingTests {
   @Test func `a record is published again until the broker shows it`() throws {
     var talk = try Conversation()
     _ = try talk.becomeLive()

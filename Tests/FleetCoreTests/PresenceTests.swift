@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// Transcripts of presences, which are never stored.
-@Suite struct PresenceTests {
+struct PresenceTests {
   private let account: AccountID
 
   init() throws { account = try Conversation().account.id }

@@ -39,7 +39,7 @@ extension Conversation {
 }
 
 /// Transcripts of rotations that meet another rotation, a failure, or a member gone bad.
-@Suite struct RotationRaceTests {
+struct RotationRaceTests {
   /// Returns the epoch that a device takes or makes.
   private func epoch(_ actions: [Action]) throws -> Epoch {
     for action in actions {

@@ -6,7 +6,7 @@ import Testing
 @testable import FleetSeal
 
 /// Transcripts of rotations.
-@Suite struct RotationTests {
+struct RotationTests {
   @Test func `the removals are stored before the key is made, and removed devices get none`() throws {
     var talk = try Conversation()
     _ = try talk.settle([talk.record(1, 1), talk.record(2, 1)])

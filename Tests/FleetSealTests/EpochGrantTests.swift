@@ -3,7 +3,7 @@ import Testing
 
 @testable import FleetSeal
 
-@Suite struct EpochGrantTests {
+struct EpochGrantTests {
   @Test func `only the device to which a key was sealed can open the box`() throws {
     let keys = try Sample.keys()
     let epoch = EpochKey(number: 0x1_0001, key: try Sample.secret(from: 0x80))

@@ -4,7 +4,7 @@ import Testing
 
 @testable import FleetSeal
 
-@Suite struct InvitationTests {
+struct InvitationTests {
   private let keys: DeviceKeys
   private let invitation: Invitation
 

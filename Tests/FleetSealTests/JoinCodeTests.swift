@@ -3,7 +3,7 @@ import Testing
 
 @testable import FleetSeal
 
-@Suite struct JoinCodeTests {
+struct JoinCodeTests {
   @Test func `a code is read as it is shown, and as people type it`() throws {
     for _ in 0..<100 {
       let code = try #require(JoinCode.random())

@@ -5,7 +5,7 @@ import Testing
 @testable import FleetSeal
 
 /// Messages for one reader.
-@Suite struct MessageBoxTests {
+struct MessageBoxTests {
   private let account: AccountKeys
   private let keys: DeviceKeys
   private let sender: DeviceKeys

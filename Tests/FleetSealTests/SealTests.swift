@@ -5,7 +5,7 @@ import Testing
 @testable import FleetSeal
 
 /// Tests of sealed messages that were changed, moved or made by somebody else.
-@Suite struct SealTests {
+struct SealTests {
   private let account: AccountKeys
   private let keys: DeviceKeys
   private let seal: MessageSeal

@@ -7,7 +7,7 @@ import Testing
 @testable import FleetSeal
 
 /// Compares the messages with those of a second implementation, in Python.
-@Suite struct TwinTests {
+struct TwinTests {
   private static let root = hexadecimal(0..<32)
 
   /// Returns the answer of the other implementation to a command.

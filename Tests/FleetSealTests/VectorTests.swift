@@ -5,7 +5,7 @@ import Testing
 @testable import FleetSeal
 
 /// Tests with the published vector, which was made with another implementation.
-@Suite struct VectorTests {
+struct VectorTests {
   @Test func `the names of the account and of the device follow from the root`() throws {
     let account = try Sample.account()
     #expect("\(account.id)" == "7ef5b1f00fbbc099d18e604def9e140e")

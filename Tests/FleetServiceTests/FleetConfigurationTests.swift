@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// The settings of `identity-fleet.conf`, and their faults.
-@Suite struct FleetConfigurationTests {
+struct FleetConfigurationTests {
   private let folder: TemporaryFolder
 
   init() throws { folder = try TemporaryFolder() }

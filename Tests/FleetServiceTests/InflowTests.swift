@@ -2,7 +2,7 @@ import FleetService
 import Testing
 
 /// The pace at which messages of a broker are opened.
-@Suite struct InflowTests {
+struct InflowTests {
   /// Takes messages until one has to wait. Returns the number of them, and the verdict on the last.
   private func fill(_ inflow: inout Inflow, at now: UInt64) -> (taken: Int, verdict: Inflow.Verdict) {
     for taken in 0... {

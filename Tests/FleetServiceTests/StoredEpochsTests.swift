@@ -4,7 +4,7 @@ import FleetService
 import Testing
 
 /// The stored keys of epochs.
-@Suite struct StoredEpochsTests {
+struct StoredEpochsTests {
   private func key() throws -> SecretKey { try #require(SecretKey.random()) }
 
   private func readBack(_ epochs: StoredEpochs) -> StoredEpochs? {

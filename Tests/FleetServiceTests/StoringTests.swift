@@ -5,7 +5,7 @@ import Testing
 @testable import FleetService
 
 /// The messages on their way to identityd.
-@Suite struct StoringTests {
+struct StoringTests {
   private func message(
     _ device: UInt64, counter: UInt64, generation: UInt32 = 1, _ kind: MessageKind = .record,
     replacedBy successor: UInt64? = nil

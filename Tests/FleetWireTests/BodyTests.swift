@@ -3,7 +3,7 @@ import Testing
 
 @testable import FleetWire
 
-@Suite struct BodyTests {
+struct BodyTests {
   private let body: Body
 
   init() throws {

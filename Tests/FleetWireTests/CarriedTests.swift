@@ -3,7 +3,7 @@ import Testing
 
 @testable import FleetWire
 
-@Suite struct CarriedTests {
+struct CarriedTests {
   private let app = ReportedApp(app: "org.example.mail", version: "2.1", build: "")
   private let token = CarriedToken(
     CarriedToken.Place(app: "org.example.mail", provider: "apns"), environment: "production", topic: "", value: "abc")

@@ -3,7 +3,7 @@ import Testing
 
 @testable import FleetWire
 
-@Suite struct EnvelopeTests {
+struct EnvelopeTests {
   private let valid = Envelope(
     kind: .record, epoch: 1, nonce: Array(0..<24), ciphertext: [UInt8](repeating: 9, count: 272)
   ).bytes

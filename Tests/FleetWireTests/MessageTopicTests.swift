@@ -3,7 +3,7 @@ import Testing
 
 @testable import FleetWire
 
-@Suite struct MessageTopicTests {
+struct MessageTopicTests {
   private let account = AccountID(high: 0x7ef5_b1f0_0fbb_c099, low: 0xd18e_604d_ef9e_140e)
   private let tag = DeviceTag(high: 0x6bda_e793_b9bc_58f4, low: 0x0d1d_e923_4e37_1dcd)
   private let rendezvous = Rendezvous(high: 0, low: 0xab)

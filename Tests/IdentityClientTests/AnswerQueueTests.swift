@@ -4,7 +4,7 @@ import Testing
 
 @testable import IdentityClient
 
-@Suite struct AnswerQueueTests {
+struct AnswerQueueTests {
   /// Returns the tickets that these lines answer, each with the first word and the number of rows of its answer.
   private func answers(_ queue: inout AnswerQueue, _ lines: [String]) throws -> [String] {
     try lines.compactMap { text in

@@ -3,7 +3,7 @@ import Testing
 
 @testable import IdentityClient
 
-@Suite struct Base64TextTests {
+struct Base64TextTests {
   private func encoded(_ bytes: [UInt8]) -> String {
     var text: [UInt8] = []
     Base64Text.append(bytes.span, to: &text)

@@ -7,7 +7,7 @@ import Testing
 @testable import IdentityClient
 
 /// An event follower, tested against a fake daemon that plays a script.
-@Suite struct EventFollowerTests {
+struct EventFollowerTests {
   private let path = temporaryPath("identity-client-\(UUID().uuidString.prefix(13))")
 
   /// Starts a fake daemon. Each connection has its expected first request, and the reply that is sent before it ends.

@@ -4,7 +4,7 @@ import Testing
 
 @testable import IdentityClient
 
-@Suite struct EventPositionTests {
+struct EventPositionTests {
   private func answer(_ line: String) throws -> DaemonConnection.Answer {
     DaemonConnection.Answer(final: try #require(ReplyLine(Array(line.utf8))))
   }
@@ -90,7 +90,7 @@ import Testing
   }
 }
 
-@Suite struct ReconnectPauseTests {
+struct ReconnectPauseTests {
   @Test func `row 50: the pause doubles up to a maximum, is random in its upper half, and can be reset`() {
     var generator = SystemRandomNumberGenerator()
     var pause = ReconnectPause()

@@ -2,7 +2,7 @@ import Testing
 
 @testable import IdentityClient
 
-@Suite struct LineReaderTests {
+struct LineReaderTests {
   /// Returns the lines read from these pieces.
   private func lines(_ pieces: [String]) -> [String] {
     var reader = LineReader()

@@ -8,7 +8,7 @@ import Testing
 @testable import IdentityClient
 
 /// Answers whose rows are handed to a closure as they arrive.
-@Suite struct LongAnswerTests {
+struct LongAnswerTests {
   private struct Enough: Error {}
 
   private let path = temporaryPath("identity-client-\(UUID().uuidString.prefix(13))")

@@ -3,7 +3,7 @@ import Testing
 
 @testable import IdentityClient
 
-@Suite struct RequestLineTests {
+struct RequestLineTests {
   private func sent<Answer>(_ request: IdentityRequest<Answer>) -> String {
     String(decoding: request.line.bytes(), as: UTF8.self)
   }

@@ -2,7 +2,7 @@ import Testing
 
 @testable import IdentityClient
 
-@Suite struct RequestQueueTests {
+struct RequestQueueTests {
   private typealias Queue = RequestQueue<String>
 
   /// Enters a question of this caller, or a change if the caller's name begins with `change`.

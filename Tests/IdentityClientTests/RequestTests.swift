@@ -1,7 +1,7 @@
 import IdentityClient
 import Testing
 
-@Suite struct RequestTests {
+struct RequestTests {
   private func line(_ words: String...) -> String { String(decoding: RequestLine(words: words).head, as: UTF8.self) }
 
   @Test func `words and attributes are sent unchanged if possible`() {

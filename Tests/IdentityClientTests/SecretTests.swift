@@ -1,7 +1,7 @@
 import IdentityClient
 import Testing
 
-@Suite struct SecretTests {
+struct SecretTests {
   /// Neither private nor local: the printed name of such a type contains an address, whose digits are arbitrary.
   struct Account { let name: String, password: Secret }
 

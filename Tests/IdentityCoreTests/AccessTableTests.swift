@@ -77,7 +77,7 @@ extension Verb {
   }
 }
 
-@Suite struct AccessTableTests {
+struct AccessTableTests {
   @Test func `every verb about items has its line in the table of access`() {
     for verb in VerbTable.verbs where verb.attributes.contains(where: { $0.name == "group" }) {
       #expect(verb.hasLine, "\(verb.words)")

@@ -3,7 +3,7 @@ import Testing
 
 @testable import IdentityCore
 
-@Suite struct AppTableTests {
+struct AppTableTests {
   private static let ids: [Text] = [
     "user:1", "unit:a.service@1", "unit:b.service@1", "unit:c.service@2", "a", "b", "v",
   ]

@@ -1,7 +1,7 @@
 import IdentityCore
 import Testing
 
-@Suite struct ReconciliationTests {
+struct ReconciliationTests {
   @Test func `a manifest that appears installs its app, and its removal uninstalls the app`() {
     var life = Life()
     #expect(
@@ -156,7 +156,7 @@ import Testing
   }
 }
 
-@Suite struct ForgetTests {
+struct ForgetTests {
   @Test func `an app without a manifest may forget itself, which ends its vendor`() throws {
     var life = Life()
     for level in Level.allCases { try life.ask(.get(level, app: nil), as: alice) }

@@ -2,7 +2,7 @@ import IdentityCore
 import Testing
 
 /// The time of the last backup that a client has read.
-@Suite struct BackupTimeTests {
+struct BackupTimeTests {
   private func record(_ time: Int64, _ life: inout Life) {
     life.take(life.registry.changes(forBackup: Timestamp(milliseconds: time)))
   }

@@ -60,7 +60,7 @@ extension String {
   }
 }
 
-@Suite struct ConfusedNameTests {
+struct ConfusedNameTests {
   /// The kinds of names, each with the request that creates one and the request that looks it up.
   private static let kinds: [(what: String, make: String, find: String)] = [
     ("service", "item add service=@ account=a data=eA==", "item read service=@ account=a"),

@@ -1,7 +1,7 @@
 import IdentityCore
 import Testing
 
-@Suite struct DeviceListTests {
+struct DeviceListTests {
   @Test func `listing makes no identifier, and this device is listed once it has one`() throws {
     var life = Life()
     let empty = life.registry
@@ -128,7 +128,7 @@ import Testing
   }
 }
 
-@Suite struct AccountTests {
+struct AccountTests {
   @Test func `an admin can set and clear the account`() throws {
     var life = Life()
     #expect(try life.ask(.account, as: alice) == ["OK \"\""])

@@ -3,7 +3,7 @@ import Testing
 
 @testable import IdentityCore
 
-@Suite struct DividedArrayTests {
+struct DividedArrayTests {
   @Test(arguments: [0, 1, 127, 128, 129, 256, 1_000])
   func `appended elements are read back in order`(count: Int) {
     var divided: DividedArray<Int> = []

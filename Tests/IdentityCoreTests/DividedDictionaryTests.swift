@@ -3,7 +3,7 @@ import Testing
 
 @testable import IdentityCore
 
-@Suite struct DividedDictionaryTests {
+struct DividedDictionaryTests {
   private typealias Subject = DividedDictionary<Int, String>
 
   private func same(_ divided: Subject, _ plain: [Int: String]) -> Bool {

@@ -16,7 +16,7 @@ private let app = App(installed: Timestamp(milliseconds: 1), manifest: Manifest(
 private let phone = ListedDevice(value: given(8), name: "phone", added: Timestamp(milliseconds: 1))
 private let machine = MachineRecord(fingerprint: .init(machine: "m", hardware: nil))
 
-@Suite struct EventTests {
+struct EventTests {
   @Test(
     arguments: [
       // The changes before, the tested change, and its event.
@@ -116,7 +116,7 @@ private let machine = MachineRecord(fingerprint: .init(machine: "m", hardware: n
   }
 }
 
-@Suite struct SnapshotTests {
+struct SnapshotTests {
   private func life() throws(Refusal) -> Life {
     var life = Life()
     life.install(["org.a": Manifest("org.v", device: .app), "org.b": Manifest("org.v")])

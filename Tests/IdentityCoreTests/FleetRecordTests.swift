@@ -15,7 +15,7 @@ private func tombstone(_ device: UUID, _ generation: UInt32, _ counter: UInt64, 
 }
 
 /// The records and tombstones that the fleet's service keeps in the daemon.
-@Suite struct FleetRecordTests {
+struct FleetRecordTests {
   private static let conflict = Refusal.conflict("the stored message about the device outranks this one")
 
   @discardableResult

@@ -2,7 +2,7 @@ import IdentityCore
 import Testing
 
 /// The counter and the runs of the fleet on this device.
-@Suite struct FleetTests {
+struct FleetTests {
   private static func run(_ number: UInt64) -> UUID { UUID(high: 0x4041_4243_4445_4647, low: number) }
   private static func text(_ number: UInt64) -> String { "4041424344454647" + "00000000000000" + hexadecimal(number) }
   private static func hexadecimal(_ number: UInt64) -> String { (number < 16 ? "0" : "") + String(number, radix: 16) }

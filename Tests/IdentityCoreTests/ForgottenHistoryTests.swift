@@ -2,7 +2,7 @@ import IdentityCore
 import Testing
 
 /// The history that is kept of forgotten apps.
-@Suite struct ForgottenHistoryTests {
+struct ForgottenHistoryTests {
   private static let subordinates = SubordinateUsers(
     [SubordinateUsers.Range(first: 100_000, count: 65_536, owner: 1_000)].compactMap(\.self))
 

@@ -2,7 +2,7 @@ import IdentityCore
 import Testing
 
 /// The return of a machine on which the store was before.
-@Suite struct FormerMachineTests {
+struct FormerMachineTests {
   /// Returns a `Life` on the machine "m" with the hardware "h", with an identifier of every level for two apps.
   private func life() throws(Refusal) -> Life {
     var life = Life()

@@ -1,7 +1,7 @@
 import IdentityCore
 import Testing
 
-@Suite struct GetTests {
+struct GetTests {
   @Test func `the first request makes the device identifier from the machine-id, and later ones find it`() throws {
     var life = Life()
     #expect(try life.registry.answer(.get(.device, app: nil), for: alice) == nil)
@@ -127,7 +127,7 @@ import Testing
   }
 }
 
-@Suite struct RoomTests {
+struct RoomTests {
   private static let subordinates = SubordinateUsers(
     [SubordinateUsers.Range(first: 100_000, count: 65_536, owner: 1_000)].compactMap(\.self))
 

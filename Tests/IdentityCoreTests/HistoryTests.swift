@@ -1,7 +1,7 @@
 import IdentityCore
 import Testing
 
-@Suite struct HistoryTests {
+struct HistoryTests {
   @Test func `without identifiers the history is empty`() throws {
     var life = Life()
     for level in Level.allCases { #expect(try life.ask(.history(level, app: nil), as: alice) == ["OK 0"]) }
@@ -67,7 +67,7 @@ import Testing
   }
 }
 
-@Suite struct ResolveTests {
+struct ResolveTests {
   private func life() throws(Refusal) -> Life {
     var life = Life()
     life.install(["org.a": Manifest("org.v", device: .app), "org.b": Manifest("org.v", device: .vendor)])

@@ -1,7 +1,7 @@
 import IdentityCore
 import Testing
 
-@Suite struct ItemDeleteTests {
+struct ItemDeleteTests {
   /// Returns a `Life` with item `s`/`a` in four groups, and more items in the first app's own group.
   private func life() throws(Refusal) -> Life {
     var life = Life.withThreeApps()

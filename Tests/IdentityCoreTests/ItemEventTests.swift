@@ -1,7 +1,7 @@
 import IdentityCore
 import Testing
 
-@Suite struct ItemEventTests {
+struct ItemEventTests {
   @Test func `item events name the item but not its secret or description`() throws {
     var life = Life.withThreeApps()
     let last = life.registry.lastEvent
@@ -92,7 +92,7 @@ import Testing
   }
 }
 
-@Suite struct ItemSnapshotTests {
+struct ItemSnapshotTests {
   private func life() throws(Refusal) -> Life {
     var life = Life.withThreeApps()
     try life.ask(.add("z", "a", "geheim", label: "l", attributes: ["k": "v"]), as: orgB)

@@ -3,7 +3,7 @@ import Testing
 
 private let why = "the master key of the items is not there"
 
-@Suite struct ItemFaultTests {
+struct ItemFaultTests {
   /// Returns a `Life` without the items' key. One app has two items, one of which ends with its installation.
   private func life() throws(Refusal) -> Life {
     var life = Life.withThreeApps()
@@ -66,7 +66,7 @@ private let why = "the master key of the items is not there"
   }
 }
 
-@Suite struct ItemSealTests {
+struct ItemSealTests {
   @Test func `a seal deletes all items, with an event for each`() throws {
     var life = Life.withThreeApps()
     try life.ask(.add("s", in: "org.shared"), as: orgA)

@@ -22,7 +22,7 @@ private func keys(_ rows: [String]) -> [String] {
   }
 }
 
-@Suite struct ItemFindTests {
+struct ItemFindTests {
   @Test(
     arguments: [
       // The query, and the items found in the app's own group.
@@ -120,7 +120,7 @@ private func keys(_ rows: [String]) -> [String] {
   }
 }
 
-@Suite struct ItemReadTests {
+struct ItemReadTests {
   @Test func `a missing item is not found`() throws {
     var life = Life()
     try life.ask(.add("s"), as: alice)

@@ -6,7 +6,7 @@ private func lacking(_ group: Text, _ peer: Peer) -> Refusal {
     app: peer.app, userID: peer.userID, grant: "access group \(group); AccessGroups= of its manifest can grant it")
 }
 
-@Suite struct ItemGroupTests {
+struct ItemGroupTests {
   @Test(
     arguments: [
       // The peer, and the groups that it may use.
@@ -131,7 +131,7 @@ private func lacking(_ group: Text, _ peer: Peer) -> Refusal {
   }
 }
 
-@Suite struct UninstalledPeerTests {
+struct UninstalledPeerTests {
   private func life() throws(Refusal) -> Life {
     var life = Life.withThreeApps()
     for group in [nil, "org.shared"] as [Text?] {

@@ -1,7 +1,7 @@
 import IdentityCore
 import Testing
 
-@Suite struct ItemLifetimeTests {
+struct ItemLifetimeTests {
   @Test func `an uninstallation deletes the items with lifetime=installation, and the others stay`() throws {
     var life = Life.withThreeApps()
     try life.ask(.add("ends", whileInstalled: true), as: orgA)

@@ -11,7 +11,7 @@ private func migrate(
     level, ItemName(service: service, account: "a", group: group), app: app, commits: commits, forces: forces)
 }
 
-@Suite struct ItemMigrationTests {
+struct ItemMigrationTests {
   /// Returns a `Life` with three apps. The first has an identifier in an item of its own group, and in one
   /// of a shared group.
   private func life(_ secret: String = value) throws(Refusal) -> Life {

@@ -24,7 +24,7 @@ private func life(items: Int = 2, bytes: Int = 1_000_000) -> Life {
   return life
 }
 
-@Suite struct ItemNumberQuotaTests {
+struct ItemNumberQuotaTests {
   @Test func `the items of an app in all groups are limited, and the refusal names the limit`() throws {
     var life = life()
     try life.ask(.add("s"), as: orgB)
@@ -116,7 +116,7 @@ private func life(items: Int = 2, bytes: Int = 1_000_000) -> Life {
   }
 }
 
-@Suite struct ItemByteQuotaTests {
+struct ItemByteQuotaTests {
   // Group `org.a`, service `s`, account `a`: 7 bytes without a secret.
   @Test(
     arguments: [
@@ -199,7 +199,7 @@ private func life(items: Int = 2, bytes: Int = 1_000_000) -> Life {
   }
 }
 
-@Suite struct ItemOwnerTests {
+struct ItemOwnerTests {
   private func owner(_ life: Life, _ group: Text) -> Text? { life.item("s", in: group)?.owner }
 
   @Test func `replacing an item makes the new app its owner, which is charged for it`() throws {
@@ -263,7 +263,7 @@ private func life(items: Int = 2, bytes: Int = 1_000_000) -> Life {
   }
 }
 
-@Suite struct ItemShareTests {
+struct ItemShareTests {
   private static let subordinates = SubordinateUsers(
     [SubordinateUsers.Range(first: 100_000, count: 65_536, owner: 1_000)].compactMap(\.self))
 

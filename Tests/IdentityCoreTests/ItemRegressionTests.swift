@@ -2,7 +2,7 @@ import IdentityCore
 import Testing
 
 /// Regression tests: faults that the rules of items once had.
-@Suite struct ItemRegressionTests {
+struct ItemRegressionTests {
   // MARK: Unlimited attributes
 
   private func store(_ attributes: [Item.Attribute], replaces: Bool) -> RegistryCommand {

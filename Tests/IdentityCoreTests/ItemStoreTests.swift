@@ -1,7 +1,7 @@
 import IdentityCore
 import Testing
 
-@Suite struct ItemStoreTests {
+struct ItemStoreTests {
   @Test func `an added item is read with its secret and its description`() throws {
     var life = Life()
     let add = RegistryCommand.add("mail", "alice", "geheim", label: "my mail", attributes: ["color": "red"])
@@ -149,7 +149,7 @@ import Testing
   }
 }
 
-@Suite struct ItemFirstUseTests {
+struct ItemFirstUseTests {
   @Test func `the first item installs an app without a manifest`() throws {
     var life = Life()
     try life.ask(.add("s"), as: alice)

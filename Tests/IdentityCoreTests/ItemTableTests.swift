@@ -12,7 +12,7 @@ private func item(
     secretLength: secret, created: Timestamp(milliseconds: 1), modified: Timestamp(milliseconds: 1))
 }
 
-@Suite struct ItemTableTests {
+struct ItemTableTests {
   /// Checks the table against a plain dictionary of the expected items.
   private func expect(_ table: ItemTable, _ plain: [ItemKey: Item], _ comment: Comment? = nil) {
     let known = plain.values.sorted { $0.number < $1.number }
@@ -156,7 +156,7 @@ private func item(
   }
 }
 
-@Suite struct ItemReadBackTests {
+struct ItemReadBackTests {
   @Test func `items that are read back in any order equal the original ones`() throws {
     var life = Life.withThreeApps()
     for number in 0..<20 {

@@ -1,7 +1,7 @@
 import IdentityCore
 import Testing
 
-@Suite struct ItemUpdateTests {
+struct ItemUpdateTests {
   private static let before = "label=home attr.color=red attr.size=1"
 
   @Test(

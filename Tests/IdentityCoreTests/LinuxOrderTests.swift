@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// The version order `linux`, compared with systemd's implementation.
-@Suite struct LinuxOrderTests {
+struct LinuxOrderTests {
   private static let alphabet = Array("~~--^^..__++0001239abzAZ").map(String.init)
 
   /// Returns two versions. Mostly the second is a variation of the first, because versions that differ

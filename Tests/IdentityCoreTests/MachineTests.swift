@@ -1,7 +1,7 @@
 import IdentityCore
 import Testing
 
-@Suite struct MachineTests {
+struct MachineTests {
   /// Returns a `Life` that began on a machine with this machine-id and hardware, with an identifier of every level.
   private func life(on machine: Text? = "m", _ hardware: Text? = "h") throws(Refusal) -> Life {
     var life = Life()

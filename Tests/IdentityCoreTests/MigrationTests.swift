@@ -7,7 +7,7 @@ private func migrate(
   .migrate(level, value, app: app, commits: commits, forces: forces)
 }
 
-@Suite struct MigrationTests {
+struct MigrationTests {
   @Test(arguments: [Level.device, .installation])
   func `any app may migrate an identifier before one was given out`(level: Level) throws {
     var life = Life()

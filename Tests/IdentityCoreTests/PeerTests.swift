@@ -3,7 +3,7 @@ import Testing
 
 /// The app of a peer in every kind of unit, for every kind of user, inside and outside of containers. See WHO IS ASKING
 /// in identityd-protocol(7).
-@Suite struct PeerTests {
+struct PeerTests {
   /// The users, in the order of the columns of ``table``.
   static let users: [(name: String, userID: UInt32)] = [
     ("root", 0), ("a system user", 101), ("a dynamic user", 61_200), ("alice", 1_000), ("bob", 1_001),
@@ -198,7 +198,7 @@ import Testing
   }
 }
 
-@Suite struct ClaimTests {
+struct ClaimTests {
   private let ranges = UserRanges()
 
   private func entry(

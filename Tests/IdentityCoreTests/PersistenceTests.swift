@@ -6,7 +6,7 @@ private enum Happening: CaseIterable {
   case relaunch, update, reinstallation, allOfVendorReinstalled, restart, upgrade, reset, copy
 }
 
-@Suite struct PersistenceTests {
+struct PersistenceTests {
   @Test(
     arguments: [
       // Whether the identifiers of the device, the vendor and the installation stay the same.
@@ -57,7 +57,7 @@ private enum Happening: CaseIterable {
   }
 }
 
-@Suite struct ReadBackTests {
+struct ReadBackTests {
   /// Returns a `Life` with apps, identifiers, devices and an account.
   private func life() throws(Refusal) -> Life {
     var life = Life()

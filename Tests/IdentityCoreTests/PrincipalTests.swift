@@ -2,7 +2,7 @@ import IdentityCore
 import Testing
 
 /// The principals that limits and turns are charged to.
-@Suite struct PrincipalTests {
+struct PrincipalTests {
   private static let subordinates = SubordinateUsers(
     [
       SubordinateUsers.Range(first: 100_000, count: 65_536, owner: 1_000),

@@ -1,7 +1,7 @@
 import IdentityCore
 import Testing
 
-@Suite struct RenewTests {
+struct RenewTests {
   @Test(
     arguments: [
       (.device, ["OK r1 previous=m.device"]), (.installation, ["OK r1 previous=g1"]), (.vendor, ["OK r2 previous=r1"]),

@@ -2,7 +2,7 @@ import IdentityCore
 import Testing
 
 /// The restore of data other than identifiers: the account, the devices and the items.
-@Suite struct RestoringContentTests {
+struct RestoringContentTests {
   @Test(arguments: [true, false])
   func `the account is restored if there is none, and replaces another only with identifiers`(fromHere: Bool) throws {
     let new = Life()

@@ -60,7 +60,7 @@ extension Life {
 }
 
 /// The restore of a backup: its rows, events and changes.
-@Suite struct RestoringTests {
+struct RestoringTests {
   /// Returns two copies of one `Life`, which draw different UUIDs: one with a past up to time 9, and a new one.
   private func lives() throws -> (old: Life, new: Life) {
     let new = Life()

@@ -2,7 +2,7 @@ import IdentityCore
 import Testing
 
 /// The restore of versions and push tokens.
-@Suite struct RestoringVersionsTests {
+struct RestoringVersionsTests {
   private static let debian = Release(distribution: "debian", version: "12")
 
   /// Returns two copies of one `Life`, which draw different UUIDs: one with a past up to time 6, and a

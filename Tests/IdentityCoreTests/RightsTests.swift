@@ -10,7 +10,7 @@ private func naming(_ app: Text?) -> [RegistryCommand] {
 /// Returns every renewal that names an app, with this name.
 private func renewing(_ app: Text?) -> [RegistryCommand] { Level.allCases.map { .renew($0, app: app, dryRun: true) } }
 
-@Suite struct RightsTests {
+struct RightsTests {
   private static let lacking = Refusal.denied(
     app: "user:1000", userID: 1_000, grant: "admin rights to name another app")
 

@@ -1,7 +1,7 @@
 import IdentityCore
 import Testing
 
-@Suite struct SealTests {
+struct SealTests {
   @Test func `a seal ends all identifiers, and a second seal changes nothing`() throws {
     var life = Life()
     try life.start("m", "h")

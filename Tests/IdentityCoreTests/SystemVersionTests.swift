@@ -5,7 +5,7 @@ private func debian(_ version: Text, _ build: Text? = nil) -> Release {
   Release(distribution: "debian", version: version, build: build)
 }
 
-@Suite struct SystemVersionTests {
+struct SystemVersionTests {
   @Test func `each boot reports the system once`() throws {
     var life = Life()
     #expect(

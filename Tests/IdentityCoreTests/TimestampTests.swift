@@ -1,7 +1,7 @@
 import IdentityCore
 import Testing
 
-@Suite struct TimestampTests {
+struct TimestampTests {
   @Test(arguments: [
     (0, "1970-01-01T00:00:00.000Z"), (-1, "1969-12-31T23:59:59.999Z"), (951_782_400_000, "2000-02-29T00:00:00.000Z"),
     (4_107_542_399_999, "2100-02-28T23:59:59.999Z"), (4_107_542_400_000, "2100-03-01T00:00:00.000Z"),

@@ -2,7 +2,7 @@ import IdentityCore
 import Testing
 
 /// Tokens follow the device identifier that their app sees, because senders know the device by that identifier.
-@Suite struct TokenRehomingTests {
+struct TokenRehomingTests {
   /// Returns a `Life` with apps that see different device identifiers, all handed out. Each app has a token of provider
   /// `p`, and the first one also has a token of provider `q`.
   private func life() throws(Refusal) -> Life {

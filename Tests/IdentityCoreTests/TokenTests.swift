@@ -1,7 +1,7 @@
 import IdentityCore
 import Testing
 
-@Suite struct TokenTests {
+struct TokenTests {
   @Test func `token put creates, replaces or confirms a token`() throws {
     var life = Life()
     #expect(try life.ask(.token("fcm", "one"), as: alice) == ["OK created device=m.device"])

@@ -1,7 +1,7 @@
 import IdentityCore
 import Testing
 
-@Suite struct TokenVisibilityTests {
+struct TokenVisibilityTests {
   /// Returns a `Life` with two apps of one vendor, one of another vendor and one without a manifest, each with a token.
   private func life() throws(Refusal) -> Life {
     var life = Life.withThreeApps()

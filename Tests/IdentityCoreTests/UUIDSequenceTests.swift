@@ -6,7 +6,7 @@ private let start: Int64 = 1_700_000_000_000
 
 private func ascends(_ left: UUID, _ right: UUID) -> Bool { (left.high, left.low) < (right.high, right.low) }
 
-@Suite struct UUIDSequenceTests {
+struct UUIDSequenceTests {
   @Test func `a version 7 UUID has the milliseconds of the clock, its version and its variant`() {
     var sequence = UUIDSequence()
     let uuid = sequence.next(now: Timestamp(milliseconds: 0x0123_4567_89ab), random: UUID(high: .max, low: .max))

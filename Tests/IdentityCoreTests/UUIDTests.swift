@@ -2,7 +2,7 @@ import IdentityCore
 import TestSupport
 import Testing
 
-@Suite struct UUIDTests {
+struct UUIDTests {
   @Test(arguments: [
     "557e5958d3904cbfb9282a2b19a1399a", "557E5958D3904CBFB9282A2B19A1399A", "557e5958-d390-4cbf-b928-2a2b19a1399a",
     "557E5958-d390-4CBF-B928-2a2b19a1399A",
@@ -46,7 +46,7 @@ import Testing
   }
 }
 
-@Suite struct TextTests {
+struct TextTests {
   @Test func `text is compared by bytes and not as Swift compares strings`() {
     #expect("\u{212A}" == "K")
     #expect(Text("\u{212A}") != Text("K"))

@@ -2,7 +2,7 @@ import IdentityCore
 import Testing
 
 /// Apps that are no longer used.
-@Suite struct UnusedAppTests {
+struct UnusedAppTests {
   private static let dayLength: Int64 = 86_400_000
 
   /// Records a day on which the daemon ran, and the apps that were used on that day.

@@ -1,7 +1,7 @@
 import IdentityCore
 import Testing
 
-@Suite struct VersionClaimTests {
+struct VersionClaimTests {
   @Test func `for each version exactly one claim is the first`() throws {
     var life = Life()
     #expect(life.refusal(of: .claim("n"), as: alice.session(1)) == .notFound("user:1000 has not reported a version"))

@@ -1,7 +1,7 @@
 import IdentityCore
 import Testing
 
-@Suite struct VersionEventTests {
+struct VersionEventTests {
   @Test func `an event compares the new version with the current one`() throws {
     var life = Life()
     for (number, (version, build))

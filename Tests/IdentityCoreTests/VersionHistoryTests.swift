@@ -1,7 +1,7 @@
 import IdentityCore
 import Testing
 
-@Suite struct VersionHistoryTests {
+struct VersionHistoryTests {
   @Test func `the history has a row for each version and build, in the order of installation`() throws {
     var life = Life()
     #expect(try life.ask(.versions(), as: alice) == ["OK 0"])

@@ -13,7 +13,7 @@ extension VersionOrder.Outcome {
   }
 }
 
-@Suite struct VersionOrderTests {
+struct VersionOrderTests {
   @Test(
     arguments: [
       ("1.2.3", "1.2.3.1", .less), ("1.2.3", "1.22", .less), ("2.0.0", "2.00.00.0.0", .equal),

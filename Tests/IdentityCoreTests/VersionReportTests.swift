@@ -1,7 +1,7 @@
 import IdentityCore
 import Testing
 
-@Suite struct VersionReportTests {
+struct VersionReportTests {
   @Test func `a report compares the version with that of the launch before`() throws {
     var life = Life()
     let launches: [(Text, Text, String)] = [

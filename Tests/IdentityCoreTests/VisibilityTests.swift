@@ -18,7 +18,7 @@ private func household() throws(Refusal) -> Life {
   return life
 }
 
-@Suite struct VisibilityTests {
+struct VisibilityTests {
   @Test(
     arguments: [
       ("org.v.shared", "m.device"), ("org.w.shared", "m.device"), ("org.v.vendor", "m.device.org.v"),

@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// Runs every saved input of the fuzzers again.
-@Suite struct CorpusTests {
+struct CorpusTests {
   @Test(arguments: fuzzTargets.keys.sorted())
   func `every saved input of the fuzzers runs without an error`(name: String) throws {
     let folder = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Corpora/\(name)")

@@ -6,7 +6,7 @@ import Testing
 
 @testable import IdentityServer
 
-@Suite struct AppFoldersTests {
+struct AppFoldersTests {
   private let root: TemporaryFolder
   init() throws { root = try TemporaryFolder() }
 

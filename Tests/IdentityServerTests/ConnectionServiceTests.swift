@@ -4,7 +4,7 @@ import Testing
 @testable import IdentityServer
 
 /// Request lines and replies of one connection (identityd-protocol(7), section "Transport"), without a daemon.
-@Suite struct ConnectionServiceTests {
+struct ConnectionServiceTests {
   private let served: ServedConnection
 
   init() throws { served = try ServedConnection() }

@@ -24,7 +24,7 @@ extension ConnectionTable {
   }
 }
 
-@Suite struct ConnectionTableTests {
+struct ConnectionTableTests {
   @Test func `a token does not find the next connection in the same slot`() throws {
     let table = ConnectionTable()
     let first = try table.insert(descriptor(), peer: peer(1))
@@ -237,7 +237,7 @@ extension ConnectionTable {
   }
 }
 
-@Suite struct MailboxTests {
+struct MailboxTests {
   @Test func `messages of many threads arrive once and in each thread's order`() throws {
     let mailbox = try Mailbox<(sender: Int, number: Int)>(blocking: true)
     let senders = try (0..<4).map { sender in

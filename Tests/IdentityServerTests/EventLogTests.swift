@@ -4,7 +4,7 @@ import Testing
 
 @testable import IdentityServer
 
-@Suite struct EventLogTests {
+struct EventLogTests {
   /// Returns the length of a line that ``EventLog/append(_:_:length:)`` appends.
   private func lineLength(_ length: Int) throws -> Int {
     var log = EventLog([] as [EventLine], last: 0)

@@ -6,7 +6,7 @@ import Testing
 
 @testable import IdentityServer
 
-@Suite struct HandoverMemoryTests {
+struct HandoverMemoryTests {
   private let memory: HandoverMemory
   init() throws { memory = try HandoverMemory() }
 

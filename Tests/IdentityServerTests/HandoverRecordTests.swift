@@ -4,7 +4,7 @@ import Testing
 
 @testable import IdentityServer
 
-@Suite struct HandoverRecordTests {
+struct HandoverRecordTests {
   @Test(arguments: 1...200)
   func `a record is read back as it was written`(seed: UInt64) throws {
     var generator = SeededGenerator(seed)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import IdentityServer
 
-@Suite struct JobQueueTests {
+struct JobQueueTests {
   /// Returns a job whose connection token identifies it.
   private func job(_ number: Int, of user: UInt32) -> Job {
     Job(

@@ -4,7 +4,7 @@ import Testing
 
 @testable import IdentityServer
 
-@Suite struct KnownAnswerTests {
+struct KnownAnswerTests {
   private let known = KnownAnswers()
   private let alice = Peer(userID: 1_000, groupID: 1_000, processID: 5, isAdmin: false)
   private let root = Peer(userID: 0, groupID: 0, processID: 5, isAdmin: true)
@@ -93,7 +93,7 @@ import Testing
   }
 }
 
-@Suite struct ConnectionQueueTests {
+struct ConnectionQueueTests {
   @Test func `connections leave the queue in the order in which they entered`() {
     let queue = ConnectionQueue()
     var generator = SystemRandomNumberGenerator()

@@ -6,7 +6,7 @@ import Testing
 @testable import IdentityServer
 
 /// The lag line of a subscriber that does not read.
-@Suite struct LagTests {
+struct LagTests {
   private func events(_ sequences: ClosedRange<Int64>) -> [Reader.Line] { sequences.map { .event($0) } }
 
   /// The length of each waiting line in these tests.

@@ -46,7 +46,7 @@ private final class Drained {
   func wakes(_ number: Int) -> Bool { queue.put(entry(number)) }
 }
 
-@Suite struct LogQueueTests {
+struct LogQueueTests {
   private let log = Drained()
   private let ordinary = Bound.logEntries - Bound.logReservedEntries
 

@@ -3,7 +3,7 @@ import Testing
 
 @testable import IdentityServer
 
-@Suite struct LogTextTests {
+struct LogTextTests {
   @Test(arguments: [
     ("two\nlines", #"two\nlines"#), ("two\r\nlines", #"two\r\nlines"#), ("a\ttab", #"a\ttab"#),
     ("\u{1b}[31mred", #"\u001b[31mred"#), ("\n<3>forged", #"\n<3>forged"#), ("nul\0", #"nul\u0000"#),

@@ -4,7 +4,7 @@ import Testing
 
 @testable import IdentityServer
 
-@Suite struct LogThreadTests {
+struct LogThreadTests {
   /// A consumer of log entries that blocks until ``open()`` is called.
   private final class Taker: Sendable {
     private let gate: Wakeup

@@ -6,7 +6,7 @@ import Testing
 @testable import IdentityServer
 
 /// The file that an orderly stop leaves to the next daemon.
-@Suite struct SealedHandoverTests {
+struct SealedHandoverTests {
   private func records(_ count: Int) -> [HandoverRecord] {
     var generator = SeededGenerator(11)
     return (0..<count).map { number in

@@ -3,7 +3,7 @@ import Testing
 @testable import IdentityServer
 
 /// Transcripts of connections: the inputs, and the action that ends each turn.
-@Suite struct SessionStateTests {
+struct SessionStateTests {
   /// One input of a connection, or a fact about the daemon.
   enum Input {
     case receive(Int)

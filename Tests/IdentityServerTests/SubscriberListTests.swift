@@ -3,7 +3,7 @@ import Testing
 
 @testable import IdentityServer
 
-@Suite struct SubscriberListTests {
+struct SubscriberListTests {
   private func token(_ slot: Int) -> ConnectionToken { ConnectionToken(slot: slot, generation: 0) }
 
   private func list(_ count: Int) -> Round {

@@ -6,7 +6,7 @@ import Testing
 @testable import IdentityServer
 
 /// A client that reads and subscribes at random, checked against the events that it must get.
-@Suite struct SubscriptionOracleTests {
+struct SubscriptionOracleTests {
   @Test func `row 28: every event is delivered once or counted in one lag line`() throws {
     var lags = 0
     var losses = 0

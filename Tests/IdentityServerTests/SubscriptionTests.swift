@@ -3,7 +3,7 @@ import Testing
 
 @testable import IdentityServer
 
-@Suite struct SubscriptionTests {
+struct SubscriptionTests {
   private func events(_ sequences: ClosedRange<Int64>) -> [Reader.Line] { sequences.map { .event($0) } }
 
   @Test func `a client that reads gets each event once, as it happens`() {

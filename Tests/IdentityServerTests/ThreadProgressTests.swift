@@ -2,7 +2,7 @@ import Testing
 
 @testable import IdentityServer
 
-@Suite struct ThreadProgressTests {
+struct ThreadProgressTests {
   @Test func `a writer that answers keeps the watchdog fed`() {
     var progress = ThreadProgress()
     for number in UInt64(1)...5 {

@@ -49,7 +49,7 @@ private final class RecordedTurns: TurnService {
   }
 }
 
-@Suite struct TurnSchedulerTests {
+struct TurnSchedulerTests {
   @Test func `row 29: a user with many waiting connections gets one turn, like a user with one`() throws {
     let turns = try RecordedTurns()
     for number in 1...20 { turns.scheduler.enqueue(try turns.open("busy \(number)", user: 1)) }

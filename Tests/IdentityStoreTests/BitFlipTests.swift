@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Flipped bits and truncated files. However SQLite reads them, wrong data must never be served as right.
-@Suite struct BitFlipTests {
+struct BitFlipTests {
   /// The result of a start with a changed file. With `damagedSecret` the store is exact except for a secret.
   private enum Outcome { case exact, damagedSecret, damaged, refused }
 

@@ -4,7 +4,7 @@ import IdentityStore
 import Testing
 
 /// A change of one value, in each column of each table.
-@Suite struct ColumnTamperingTests {
+struct ColumnTamperingTests {
   /// The tables, each with its key. Secrets are not among them: a reader examines them, not the start.
   private static let tables = [
     "store": "only", "setting": "only", "data_key": "only", "app": "id", "app_use": "id", "event_batch": "last",

@@ -4,7 +4,7 @@ import IdentityStore
 import LinuxSystem
 import Testing
 
-@Suite struct CommitTests {
+struct CommitTests {
   @Test(arguments: [0, 1, 2, 40]) func `committed changes are found by the next start`(apps: Int) throws {
     let workspace = try Workspace()
     let committed = try workspace.commit(sample(apps: apps))

@@ -5,7 +5,7 @@ import Testing
 
 /// Damage of every kind to every file of a store, checked against a model of the acknowledged changes. A start may
 /// report any condition, but it must serve nothing wrong.
-@Suite struct DamageModelTests {
+struct DamageModelTests {
   /// The way in which the store's run ended.
   private enum Ending: CaseIterable { case closed, killed, powerCut }
 

@@ -4,7 +4,7 @@ import IdentityStore
 import Testing
 
 /// Missing, empty and foreign files of a store. Each fault is reported, and nothing is invented in place of lost data.
-@Suite struct DamageTests {
+struct DamageTests {
   private func filled(apps: Int = 3) throws -> Workspace {
     let workspace = try Workspace()
     try workspace.commit(sample(apps: apps))
@@ -145,7 +145,7 @@ import Testing
   }
 }
 
-@Suite struct WitnessTests {
+struct WitnessTests {
   private func filled() throws -> Workspace {
     let workspace = try Workspace()
     try workspace.commit(sample(apps: 3))
@@ -242,7 +242,7 @@ import Testing
   }
 }
 
-@Suite struct KeyTests {
+struct KeyTests {
   static let broken: [(String, @Sendable ([UInt8]) -> [UInt8]?)] = [
     ("missing", { _ in nil }),
     ("empty", { _ in [] }),

@@ -6,7 +6,7 @@ import Testing
 @testable import IdentityStore
 
 /// The events that the store keeps, without gaps.
-@Suite struct EventTests {
+struct EventTests {
   private static func events(_ numbers: ClosedRange<Int64>) -> [RecordedChange] {
     numbers.map { number in
       RecordedChange(

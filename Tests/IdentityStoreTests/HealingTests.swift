@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// A store on a failing disk, and its recovery.
-@Suite struct HealingTests {
+struct HealingTests {
   @Test(.enabled(if: isRoot, "mounting a small file system needs root"), arguments: [288, 384])
   func `row 1: a full disk is reported, keeps acknowledged changes and recovers once there is room`(
     kilobytes: Int

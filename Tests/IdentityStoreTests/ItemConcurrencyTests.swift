@@ -4,7 +4,7 @@ import LinuxSystem
 import Testing
 
 /// One thread writes while others read.
-@Suite struct ItemConcurrencyTests {
+struct ItemConcurrencyTests {
   /// The items that the writer announced to the readers, and the results of the readers.
   private struct Shared: Sendable {
     var told: [Known]

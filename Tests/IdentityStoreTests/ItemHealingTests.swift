@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// Items in a store that fails and is rewritten, and readers that are open meanwhile.
-@Suite struct ItemHealingTests {
+struct ItemHealingTests {
   private static let items = (1...5 as ClosedRange<Int64>).map { Known($0, length: Int($0) * 500) }
 
   private func withItems(
@@ -187,7 +187,7 @@ import Testing
 }
 
 /// Readers in the middle of a read during a checkpoint.
-@Suite struct CheckpointTests {
+struct CheckpointTests {
   @Test func `a reader in the way postpones a checkpoint, and the store stays writable`() throws {
     let workspace = try Workspace(inMemory: true)
     var options = Store.Options()

@@ -5,7 +5,7 @@ import Testing
 
 /// Rows of items and the row of the data key, edited with sqlite3. The store is damaged, the fault names the row, and
 /// all proven rows are served.
-@Suite struct ItemTamperingTests {
+struct ItemTamperingTests {
   /// An edit, the expected text of the fault, and the items that are not served afterwards.
   struct Edit: CustomTestStringConvertible, Sendable {
     let testDescription: String

@@ -4,7 +4,7 @@ import IdentityWire
 import Testing
 
 /// Items and their secrets are found as they were stored: at once, at the next start, and after a rewrite.
-@Suite struct ItemTests {
+struct ItemTests {
   /// A change of an item. A nil change deletes the item.
   private typealias Step = (known: Known, change: ItemChange?)
 
@@ -175,7 +175,7 @@ import Testing
 }
 
 /// Readers of secrets beside the writer.
-@Suite struct ItemReaderTests {
+struct ItemReaderTests {
   @Test func `a reader sees the writer's commits, and only the current edition`() throws {
     let workspace = try Workspace()
     let (first, second) = (Known(1), Known(1, edition: 1, length: 3_000))

@@ -4,7 +4,7 @@ import IdentityWire
 import Testing
 
 /// A store so large that a start reads it on two threads. The result must be the same.
-@Suite struct LargeStoreTests {
+struct LargeStoreTests {
   private static let count: Int64 = 1_500
 
   private func fill(_ workspace: Workspace) throws -> Registry {

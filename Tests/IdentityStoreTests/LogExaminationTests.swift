@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// The log after a power cut, without a witness of the last commit. A truncated commit must be told apart from damage.
-@Suite struct LogExaminationTests {
+struct LogExaminationTests {
   private static let frame = 24 + 4_096
 
   /// A store after a power cut, whose last commits are only in the log.

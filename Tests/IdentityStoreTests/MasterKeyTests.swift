@@ -11,7 +11,7 @@ enum Credential {
 }
 
 /// The source of the master key.
-@Suite struct MasterKeyTests {
+struct MasterKeyTests {
   @Test func `a first start draws a key and keeps it in a private file`() throws {
     var keys: Set<[UInt8]> = []
     for _ in 0..<3 {
@@ -163,7 +163,7 @@ enum Credential {
 }
 
 /// A store whose master key is missing. Its items are locked, and everything else works.
-@Suite struct LockedStoreTests {
+struct LockedStoreTests {
   /// A loss of the key in the file, or of the credential.
   enum Loss: String, CaseIterable {
     case fileGone, fileEmpty, fileShort, fileOfAnother, fileChanged, fileTooLong, fileIsFolder, fileIsLink, fileIsPipe

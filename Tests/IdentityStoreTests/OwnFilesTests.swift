@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// Files that are taken away under an open store. It must acknowledge nothing that the next start would not find.
-@Suite struct OwnFilesTests {
+struct OwnFilesTests {
   private static let items = (1...3 as ClosedRange<Int64>).map { Known($0) }
 
   /// A loss of files, and the expected text of the refusal.
@@ -129,7 +129,7 @@ import Testing
 }
 
 /// The store's key has a checksum, so that nothing is ever derived from a wrong key.
-@Suite struct KeyChecksumTests {
+struct KeyChecksumTests {
   private func key(in workspace: Workspace) throws -> [UInt8] { try workspace.read("store.key") }
 
   @Test func `row 12: nothing is derived from a key with a flipped bit`() throws {

@@ -4,7 +4,7 @@ import IdentityWire
 import Testing
 
 /// Rows that replace others, and a log that is overwritten from its beginning.
-@Suite struct ReplacingTests {
+struct ReplacingTests {
   @Test func `of several changes of one row in a batch the last one is stored`() throws {
     let workspace = try Workspace()
     let items = (0...3 as ClosedRange<UInt64>).map { Known(1, edition: $0, length: 20 + Int($0)) }

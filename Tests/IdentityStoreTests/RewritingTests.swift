@@ -3,7 +3,7 @@ import IdentityStore
 import Testing
 
 /// The files that an interrupted rewrite leaves, and the start after it.
-@Suite struct RewritingTests {
+struct RewritingTests {
   private static let old = sample(apps: 3)
   private static let new = old + [installed(10), installed(11)]
 

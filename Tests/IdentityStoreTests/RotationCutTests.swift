@@ -3,7 +3,7 @@ import IdentityStore
 import Testing
 
 /// An interrupted rotation of the master key. Every item opens, and one start puts the files in order.
-@Suite struct RotationCutTests {
+struct RotationCutTests {
   private static let items = [Known(1), Known(2, length: 3_000)]
   private static let credential = KeyCredentials(current: Credential.first)
   private static let stray = Array((String(repeating: "0f", count: 32) + "\n").utf8)

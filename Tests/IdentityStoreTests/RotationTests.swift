@@ -4,7 +4,7 @@ import IdentityStore
 import Testing
 
 /// A rotation of the master key: the items stay, and the old key no longer opens them.
-@Suite struct RotationTests {
+struct RotationTests {
   private static let items = [Known(1), Known(2, length: 3_000), Known(3, length: 0)]
   private static let credential = KeyCredentials(current: Credential.first)
 

@@ -4,7 +4,7 @@ import IdentityWire
 import Testing
 
 /// Every change is found as it was stored: at the next start, after a kill, and after a rewrite.
-@Suite struct RoundTripTests {
+struct RoundTripTests {
   private static let batches = [[deviceMade]] + life
 
   @Test func `every kind of change and its events survive, one transaction after another`() throws {
@@ -119,7 +119,7 @@ import Testing
 }
 
 /// Changes that do not match the stored rows are refused.
-@Suite struct RefusedChangeTests {
+struct RefusedChangeTests {
   private static let ofFleet: [(String, Change)] = [
     ("a record twice", .fleetRecorded(message(32, counter: 5), isFirst: true)),
     ("a missing record replaced", .fleetRecorded(message(99, counter: 5), isFirst: false)),

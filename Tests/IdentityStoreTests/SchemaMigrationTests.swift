@@ -8,7 +8,7 @@ import Testing
 
 /// The migration of a store of schema version 1, which lacks the tables `former_machine`, `fleet` and `backup`, and has
 /// one event in each row.
-@Suite struct SchemaMigrationTests {
+struct SchemaMigrationTests {
   private let options = Store.Options()
   private let changes = (sample(apps: 4) + life).filter { !$0.contains { $0.isInLaterTable } }
   /// The events of the store, and its content.

@@ -6,7 +6,7 @@ import Testing
 import struct Foundation.Data
 
 /// A sealed store belongs to a golden image. Each start with it must be a first start.
-@Suite struct SealingTests {
+struct SealingTests {
   private static let elsewhere = MachineMarks(machineID: Array("another machine-id".utf8))
 
   /// Returns the files of a store that was sealed on ``machine``, with its last changes still in the
@@ -183,7 +183,7 @@ import struct Foundation.Data
 }
 
 /// Values derived from the store's key.
-@Suite struct DerivationTests {
+struct DerivationTests {
   @Test func `a derived identifier depends on the store, the kind and every part`() throws {
     let workspace = try Workspace()
     func derive(_ kind: String, _ parts: [[UInt8]]) throws -> UUID {

@@ -4,7 +4,7 @@ import IdentityStore
 import Testing
 
 /// No file of a store has secret data in plain text.
-@Suite struct SecrecyTests {
+struct SecrecyTests {
   /// Random texts that exist nowhere else.
   private struct Markers {
     let secret = (0..<96).map { _ in UInt8.random(in: 0...255) }

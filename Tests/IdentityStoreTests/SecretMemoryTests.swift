@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// The guarded memory, which encrypts received secrets and decrypts them for output.
-@Suite struct SecretMemoryTests {
+struct SecretMemoryTests {
   /// Runs `body` with the memory of a store that lives until `body` returns.
   private func withMemory(_ body: (SecretMemory, borrowing Store) throws -> Void) throws {
     let workspace = try Workspace(inMemory: true)

@@ -5,7 +5,7 @@ import Testing
 
 /// Rows of secrets that were swapped, truncated, edited or rolled back. The damaged item is named, all others work, and
 /// a new secret can replace the damaged one.
-@Suite struct SecretTamperingTests {
+struct SecretTamperingTests {
   /// An edit, the items that it damages, and whether a reader reports the damage.
   struct Edit: CustomTestStringConvertible, Sendable {
     let testDescription: String

@@ -3,7 +3,7 @@ import IdentityCore
 import IdentityStore
 import Testing
 
-@Suite struct StartTests {
+struct StartTests {
   @Test func `a first start makes a store, keys and witnesses with private modes`() throws {
     let workspace = try Workspace()
     let content = try workspace.withStore { store, content in

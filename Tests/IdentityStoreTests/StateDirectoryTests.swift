@@ -2,7 +2,7 @@ import Foundation
 import IdentityStore
 import Testing
 
-@Suite struct StateDirectoryTests {
+struct StateDirectoryTests {
   @Test func `a missing folder is made with a private mode`() throws {
     let workspace = try Workspace()
     _ = try StateDirectory.open(path: workspace.state)

@@ -3,7 +3,7 @@ import IdentityStore
 import Testing
 
 /// Rows edited with sqlite3, as root might do with good intentions.
-@Suite struct TamperingTests {
+struct TamperingTests {
   /// An edit, the expected text of the fault, and the data that is not served afterwards.
   struct Edit: CustomTestStringConvertible, Sendable {
     let testDescription: String

@@ -3,7 +3,7 @@ import IdentityStore
 import Testing
 
 /// Rows of versions and push tokens, edited with sqlite3.
-@Suite struct VersionTamperingTests {
+struct VersionTamperingTests {
   /// An edit, and the expected text of the fault. If rows are authentic but not current, nothing of their table
   /// is served.
   struct Edit: CustomTestStringConvertible, Sendable {
@@ -143,7 +143,7 @@ import Testing
   }
 }
 
-@Suite struct FingerprintTests {
+struct FingerprintTests {
   @Test(arguments: [
     "x", "bk3RNwTe3H0:CI2k_HHwgIpoDKCIZvvD", "é \"quoted\" %s\\n", String(repeating: "a", count: 4_096),
   ])

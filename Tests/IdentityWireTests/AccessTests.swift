@@ -2,7 +2,7 @@ import IdentityCore
 import IdentityWire
 import Testing
 
-@Suite struct AccessTests {
+struct AccessTests {
   @Test(arguments: VerbTable.verbs.filter { $0.access == .admin }.map(\.words))
   func `a verb for admins is denied to others before its arguments are read`(words: String) throws {
     let verb = try #require(VerbTable.verbs.first { $0.words == words })

@@ -6,7 +6,7 @@ private let value = UUID(high: 0x557e_5958_d390_4cbf, low: 0xb928_2a2b_19a1_399a
 private let text = "557e5958-d390-4cbf-b928-2a2b19a1399a"
 private let seen = Timestamp(milliseconds: 1_795_250_352_345)
 
-@Suite struct DeviceVerbTests {
+struct DeviceVerbTests {
   @Test(
     arguments: [
       ("account", .account), ("account set alice@example.org", .setAccount("alice@example.org")),
@@ -41,7 +41,7 @@ private let seen = Timestamp(milliseconds: 1_795_250_352_345)
   }
 }
 
-@Suite struct EventVerbTests {
+struct EventVerbTests {
   private static let all = Set(Topic.allCases)
 
   @Test(

@@ -8,7 +8,7 @@ private func line(_ refusal: Refusal) -> String {
   return String(decoding: bytes, as: UTF8.self)
 }
 
-@Suite struct ErrorTextTests {
+struct ErrorTextTests {
   @Test(
     arguments: [
       (.syntax(.noVerb), "syntax the line has no verb"),
@@ -123,7 +123,7 @@ private func line(_ refusal: Refusal) -> String {
   }
 }
 
-@Suite struct ErrorCodeTests {
+struct ErrorCodeTests {
   @Test func `every code has its own exit status`() {
     #expect(Set(ErrorCode.allCases.map(\.exitStatus)).count == ErrorCode.allCases.count)
     #expect(ErrorCode.allCases.allSatisfy { (10...63).contains($0.exitStatus) })

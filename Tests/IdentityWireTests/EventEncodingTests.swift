@@ -10,7 +10,7 @@ private func line(_ event: Event) -> String {
   return String(decoding: bytes, as: UTF8.self)
 }
 
-@Suite struct EventEncodingTests {
+struct EventEncodingTests {
   @Test func `an event has its number, topic, name and attributes, and the time last`() {
     let event = Event(
       sequence: 44, time: time, topic: .token, name: "replaced",

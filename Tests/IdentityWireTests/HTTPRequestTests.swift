@@ -1,7 +1,7 @@
 import IdentityWire
 import Testing
 
-@Suite struct HTTPRequestTests {
+struct HTTPRequestTests {
   private func isHTTP(_ line: String) -> Bool { HTTPRequest.hasLine(Array(line.utf8).span) }
 
   @Test(arguments: ["CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PRI", "PUT", "TRACE"])

@@ -5,7 +5,7 @@ import Testing
 private let value = UUID(high: 0x557e_5958_d390_4cbf, low: 0xb928_2a2b_19a1_399a)
 private let text = "557e5958-d390-4cbf-b928-2a2b19a1399a"
 
-@Suite struct IdentifierVerbTests {
+struct IdentifierVerbTests {
   @Test(
     arguments: [
       ("get device", .registry(.get(.device, app: nil))), ("get vendor", .registry(.get(.vendor, app: nil))),

@@ -8,7 +8,7 @@ private let named = "service=mail account=alice"
 private let secret = sealed("hunter2")
 private let data = "data=aHVudGVyMg=="
 
-@Suite struct ItemVerbTests {
+struct ItemVerbTests {
   @Test(
     arguments: [
       ("item add \(named) \(data)", .storeItem(mail, secret, ItemDescription(), replaces: false)),
@@ -126,7 +126,7 @@ private let data = "data=aHVudGVyMg=="
   }
 }
 
-@Suite struct StoreVerbTests {
+struct StoreVerbTests {
   @Test(
     arguments: [
       ("key rotate", .store(.rotateKey)), ("backup key=aHVudGVyMg==", .store(.backup(key: secret))),

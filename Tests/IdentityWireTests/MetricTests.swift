@@ -3,7 +3,7 @@ import Testing
 
 @testable import IdentityWire
 
-@Suite struct MetricTests {
+struct MetricTests {
   @Test func `metric names are unique and end with their unit`() {
     #expect(Set(Metric.all.map(\.name)).count == Metric.all.count)
     for metric in Metric.all {

@@ -14,7 +14,7 @@ private let item = Item(
   owner: "user:0", label: "my mail", attributes: [], isThisDeviceOnly: false, endsWithInstallation: false,
   secretLength: 7, created: Timestamp(milliseconds: 0), modified: Timestamp(milliseconds: 0))
 
-@Suite struct ReplyTests {
+struct ReplyTests {
   @Test func `rows come first, then the final line, each with its line end`() {
     var reply = Reply()
     reply.row()

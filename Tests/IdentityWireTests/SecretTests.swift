@@ -10,7 +10,7 @@ private let takers = [
   ("restore begin", "key"),
 ]
 
-@Suite struct SecretTests {
+struct SecretTests {
   /// Returns the Base64 that the intake receives for a value, written as in the line.
   private func taken(_ value: String, room: Int = Bound.lineLength) -> [String] {
     let intake = TestIntake(room: room)

@@ -2,7 +2,7 @@ import IdentityCore
 import IdentityWire
 import Testing
 
-@Suite struct StatusRowTests {
+struct StatusRowTests {
   @Test func `row names are unique and in lower case, and each has a description`() {
     #expect(Set(StatusRow.all.map(\.name)).count == StatusRow.all.count)
     for row in StatusRow.all {

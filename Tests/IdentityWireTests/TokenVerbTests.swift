@@ -4,7 +4,7 @@ import Testing
 
 private let secret = "bk3RNwTe3H0:CI2k_HHwgIpoDKCIZvvD"
 
-@Suite struct TokenVerbTests {
+struct TokenVerbTests {
   private static func put(
     _ value: Text, environment: Text? = nil, topic: Text? = nil, app: Text? = nil
   ) -> RegistryCommand {

@@ -2,7 +2,7 @@ import IdentityCore
 import IdentityWire
 import Testing
 
-@Suite struct VerbTableTests {
+struct VerbTableTests {
   @Test(
     arguments: [
       ("ping", .local(.ping)), ("PING", .local(.ping)), ("\"ping\"", .local(.ping)), ("hello", .local(.hello)),

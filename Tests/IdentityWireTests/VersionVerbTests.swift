@@ -2,7 +2,7 @@ import IdentityCore
 import IdentityWire
 import Testing
 
-@Suite struct VersionVerbTests {
+struct VersionVerbTests {
   @Test(
     arguments: [
       ("version report 1.2", .reportVersion(Release(version: "1.2"), app: nil)),

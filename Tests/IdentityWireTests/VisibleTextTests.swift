@@ -4,7 +4,7 @@ import IdentityWire
 import Testing
 
 /// The form in which people see a text that others have written.
-@Suite struct VisibleTextTests {
+struct VisibleTextTests {
   /// The characters that are escaped.
   private static let hidden: [ClosedRange<UInt32>] = [
     0x00...0x1f, 0x7f...0x9f, 0x61c...0x61c, 0x200b...0x200b, 0x200e...0x200f, 0x2028...0x202e, 0x2060...0x206f,

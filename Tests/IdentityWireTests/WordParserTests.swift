@@ -16,7 +16,7 @@ private func words(_ line: [UInt8]) throws(SyntaxFault) -> [String] {
 
 private func words(_ line: String) throws(SyntaxFault) -> [String] { try words(Array(line.utf8)) }
 
-@Suite struct WordParserTests {
+struct WordParserTests {
   @Test(
     arguments: [
       ("ping", ["ping"]), ("get device", ["get", "device"]), ("  get   device  ", ["get", "device"]), ("", []),
@@ -94,7 +94,7 @@ private func words(_ line: String) throws(SyntaxFault) -> [String] { try words(A
   }
 }
 
-@Suite struct WordEncoderTests {
+struct WordEncoderTests {
   private func written(_ text: String, asWord: Bool = true) -> String {
     var bytes: [UInt8] = []
     if asWord {

@@ -4,7 +4,7 @@ import IdentityWire
 import Testing
 
 /// Requests with arguments that the verb does not take.
-@Suite struct WrongArgumentTests {
+struct WrongArgumentTests {
   private static let uuid = "557e5958-d390-4cbf-b928-2a2b19a1399a"
   private static let item = "service=s account=a"
 

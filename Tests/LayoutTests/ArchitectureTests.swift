@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// Tests of the architecture: permitted imports, and constructs that no file may contain.
-@Suite struct ArchitectureTests {
+struct ArchitectureTests {
   /// The layers: each target with the modules it may import. Imports point down only.
   static let allowed: [String: Set<String>] = [
     "IdentityCore": [],

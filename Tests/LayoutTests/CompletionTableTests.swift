@@ -8,7 +8,7 @@ import Testing
 import identityctl
 
 /// The parts of the shell completions that are generated from the tables of verbs, commands and options.
-@Suite struct CompletionTableTests {
+struct CompletionTableTests {
   /// A shell with its quoting rules.
   enum Shell: String, CaseIterable {
     case bash = "identityctl.bash"

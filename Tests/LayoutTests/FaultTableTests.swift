@@ -3,7 +3,7 @@ import Testing
 
 /// Tests that each row of the table of faults and attacks has a test that carries its number, or a decision that gives
 /// the reason why it has none.
-@Suite struct FaultTableTests {
+struct FaultTableTests {
   private static let article = "Sources/identityd/identityd.docc/Faults.md"
   private static let decisions = "Sources/identityd/identityd.docc/Decisions"
 

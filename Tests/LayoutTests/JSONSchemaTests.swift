@@ -5,7 +5,7 @@ import Testing
 import identityctl
 
 /// The JSON Schema of `identityctl --json`, which is generated from the tables.
-@Suite struct JSONSchemaTests {
+struct JSONSchemaTests {
   private typealias Schema = [String: Any]
 
   private static func reference(_ name: String) -> Schema { ["$ref": "#/$defs/\(name)"] }

@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// Tests of the client library's documentation: its code must be code that LibraryTests compiles and runs.
-@Suite struct LibraryDocumentationTests {
+struct LibraryDocumentationTests {
   private static let catalog = "Sources/IdentityClient/IdentityClient.docc"
   private static let compiled = "Tests/LibraryTests/Tutorial"
 

@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// Tests of the manual pages as a whole, and of the parts that show other files.
-@Suite struct ManualPageTests {
+struct ManualPageTests {
   /// The file names of the pages, such as `identityd.conf.5`.
   private static let pages =
     (try? Tree.files(below: "packaging/man", "1", "5", "7", "8").map { String($0.dropFirst(14)) }) ?? []

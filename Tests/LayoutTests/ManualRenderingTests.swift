@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// Tests of the pages as readers see them: with the `man` of Debian, which uses groff, and with mandoc.
-@Suite struct ManualRenderingTests {
+struct ManualRenderingTests {
   /// A page, a program that shows it, and the width of the terminal in columns.
   struct Rendering: CustomTestStringConvertible, Sendable {
     let page: String

@@ -3,7 +3,7 @@ import IdentityCore
 import Testing
 
 /// The version and the date of the release, which the code declares once and other files repeat.
-@Suite struct ReleaseTests {
+struct ReleaseTests {
   /// The latest entry of the Debian changelog: its version, and its date such as `Tue, 24 Nov 2026`.
   private func latestDebianEntry() throws -> (version: String, date: String) {
     let text = try Tree.text("packaging/debian/changelog")

@@ -2,7 +2,7 @@ import IdentityCore
 import Testing
 
 /// Tests of the shipped systemd units.
-@Suite struct UnitFileTests {
+struct UnitFileTests {
   private func settings(_ path: String) throws -> [String] {
     try Tree.lines(path).map(String.init).filter { !$0.hasPrefix("#") && $0.contains("=") }
   }

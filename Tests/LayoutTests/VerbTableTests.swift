@@ -2,7 +2,7 @@ import Foundation
 import IdentityWire
 import Testing
 
-@Suite struct VerbTableLayoutTests {
+struct VerbTableLayoutTests {
   @Test func `no two verbs have the same words`() {
     #expect(Set(VerbTable.verbs.map(\.words)).count == VerbTable.verbs.count)
   }

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// The Swift lines of the tour, run against the real daemon. DocumentCoverageTests compares them with the tour.
-@Suite struct DocumentExampleTests {
+struct DocumentExampleTests {
   @Test func `the tour's example of the library works`() async throws {
     let daemon = try DaemonUnderTest().start()
     let client = IdentityClient(socket: daemon.socket)

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// Tests of the blocking client.
-@Suite struct LibraryBlockingTests {
+struct LibraryBlockingTests {
   /// Returns the error that a request throws, or nil. Replaces `#expect(throws:)`, which cannot capture
   /// a noncopyable value.
   private func failure(_ body: () throws(IdentityError) -> Void) -> IdentityError? {

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Tests of every request of the library, against the real daemon.
-@Suite struct LibraryCallTests {
+struct LibraryCallTests {
   private let other = "557e5958-d390-4cbf-b928-2a2b19a1399a"
 
   @Test func `identifiers of every level equal those of the daemon`() async throws {

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// Tests of one client with many callers, some of which are cancelled before their answer.
-@Suite struct LibraryConcurrencyTests {
+struct LibraryConcurrencyTests {
   @Test func `many callers of one client get their own answers over one connection`() async throws {
     let daemon = try DaemonUnderTest().start()
     let client = IdentityClient(socket: daemon.socket)

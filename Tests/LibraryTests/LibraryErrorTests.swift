@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// Tests of the errors that the library throws.
-@Suite struct LibraryErrorTests {
+struct LibraryErrorTests {
   /// Returns the code that a request is refused with. Nil if it is not refused.
   private func code<Answer>(
     _ client: IdentityClient, _ request: IdentityRequest<Answer>

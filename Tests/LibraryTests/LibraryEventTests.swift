@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// Tests of the event streams of the library.
-@Suite struct LibraryEventTests {
+struct LibraryEventTests {
   @Test func `events of the requested topics arrive as they happen`() async throws {
     let daemon = try DaemonUnderTest().start()
     let client = IdentityClient(socket: daemon.socket)

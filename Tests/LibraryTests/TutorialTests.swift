@@ -9,7 +9,7 @@ func log(_ text: String) { logged.withLock { $0.append(text) } }
 private let logged = Locked<[String]>([])
 
 /// Tests of the tutorial's code, as it is shown, against the real daemon.
-@Suite struct TutorialTests {
+struct TutorialTests {
   @Test func `a program learns its identity`() async throws {
     let daemon = try DaemonUnderTest().start()
     let identity = try await identify(with: IdentityClient(socket: daemon.socket))

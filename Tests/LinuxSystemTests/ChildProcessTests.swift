@@ -2,7 +2,7 @@ import Foundation
 import LinuxSystem
 import Testing
 
-@Suite struct ChildProcessTests {
+struct ChildProcessTests {
   private func run(_ command: [String], seconds: UInt64 = 600, limit: Int = 65_536) throws -> ChildProcess.Outcome {
     try ChildProcess.run(command, until: Clock.monotonicMicroseconds + seconds * 1_000_000, limit: limit)
   }

@@ -3,7 +3,7 @@ import LinuxSystem
 import TestSupport
 import Testing
 
-@Suite struct ConfigurationAccessTests {
+struct ConfigurationAccessTests {
   private let temporary: TemporaryFolder
   init() throws { temporary = try TemporaryFolder() }
 

@@ -2,7 +2,7 @@ import Glibc
 import LinuxSystem
 import Testing
 
-@Suite struct ConnectionTests {
+struct ConnectionTests {
   private func copy(of socket: borrowing Descriptor) throws -> Descriptor {
     let number = socket.number
     return Descriptor(adopting: try system("fcntl") { fcntl(number, F_DUPFD_CLOEXEC, 3) })

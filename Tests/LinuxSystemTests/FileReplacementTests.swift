@@ -3,7 +3,7 @@ import LinuxSystem
 import TestSupport
 import Testing
 
-@Suite struct FileReplacementTests {
+struct FileReplacementTests {
   @Test(arguments: [true, false]) func `the new file appears only when it is complete`(isThere: Bool) throws {
     let folder = try TemporaryFolder()
     if isThere { try folder.write("file", "before") }

@@ -3,7 +3,7 @@ import LinuxSystem
 import TestSupport
 import Testing
 
-@Suite struct FolderTests {
+struct FolderTests {
   private let temporary: TemporaryFolder
   init() throws { temporary = try TemporaryFolder() }
 

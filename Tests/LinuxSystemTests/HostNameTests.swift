@@ -2,7 +2,7 @@ import LinuxSystem
 import TestSupport
 import Testing
 
-@Suite struct HostNameTests {
+struct HostNameTests {
   @Test func `the name is that of uname`() throws {
     #expect(try run(["uname", "-n"]).output == "\(HostName.current ?? "")\n")
   }

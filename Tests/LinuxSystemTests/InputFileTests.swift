@@ -3,7 +3,7 @@ import LinuxSystem
 import TestSupport
 import Testing
 
-@Suite struct InputFileTests {
+struct InputFileTests {
   @Test func `a file is read in pieces to its end`() throws {
     let folder = try TemporaryFolder()
     try folder.write("file", "abcdefgh")

@@ -3,7 +3,7 @@ import LinuxSystem
 import TestSupport
 import Testing
 
-@Suite struct MemoryFileTests {
+struct MemoryFileTests {
   private let some: [UInt8] = [1, 2, 3, 4, 5]
 
   /// Returns a second descriptor of the same file.
@@ -170,7 +170,7 @@ import Testing
   }
 }
 
-@Suite struct SharedWordsTests {
+struct SharedWordsTests {
   private func file(words: Int) throws -> MemoryFile {
     let file = try MemoryFile(named: "test")
     try file.resize(to: words * 8)

@@ -2,7 +2,7 @@ import Glibc
 import LinuxSystem
 import Testing
 
-@Suite struct ByteBufferTests {
+struct ByteBufferTests {
   private func content(_ buffer: borrowing ByteBuffer) -> [UInt8] {
     buffer.withBytes(first: buffer.count) { bytes in bytes.indices.map { bytes[$0] } }
   }
@@ -45,7 +45,7 @@ import Testing
   }
 }
 
-@Suite struct SlotsTests {
+struct SlotsTests {
   private final class Value {}
 
   @Test func `values keep their slots when these grow, and are released with them`() {

@@ -4,7 +4,7 @@ import Testing
 
 @testable import LinuxSystem
 
-@Suite struct MountTests {
+struct MountTests {
   private static let list = """
     21 1 254:0 / / rw,relatime - ext4 /dev/vda rw,discard
     22 21 0:20 / /proc rw - proc proc rw

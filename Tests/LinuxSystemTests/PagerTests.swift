@@ -2,7 +2,7 @@ import LinuxSystem
 import Testing
 
 /// The choice of a pager from the environment.
-@Suite struct PagerTests {
+struct PagerTests {
   private func choose(_ variables: [String: String], isOwnUser: Bool = true) -> Pager? {
     Pager("OWN_PAGER", isOwnUser: isOwnUser) { variables[$0] }
   }

@@ -3,7 +3,7 @@ import LinuxSystem
 import TestSupport
 import Testing
 
-@Suite struct PathStatusTests {
+struct PathStatusTests {
   @Test func `kind, mode, owner and size are those of the file, or of the link itself`() throws {
     let folder = try TemporaryFolder()
     let path = "\(folder.path)/file"

@@ -3,7 +3,7 @@ import LinuxSystem
 import TestSupport
 import Testing
 
-@Suite struct PeerCredentialsTests {
+struct PeerCredentialsTests {
   @Test func `the peer of one's own socket is this process`() throws {
     let pair = try Pair.sockets()
     let peer = try PeerCredentials(of: pair.reader)

@@ -3,7 +3,7 @@ import LinuxSystem
 import TestSupport
 import Testing
 
-@Suite struct ProcessFactsTests {
+struct ProcessFactsTests {
   /// Returns the ticks since boot, from another source of the kernel: /proc/uptime, in hundredths of
   /// a second (proc(5)).
   private func ticksSinceBoot() throws -> UInt64 {

@@ -3,7 +3,7 @@ import LinuxSystem
 import TestSupport
 import Testing
 
-@Suite final class SocketOwnersTests {
+final class SocketOwnersTests {
   private let folder: TemporaryFolder
   private let listener: Descriptor
 

@@ -2,7 +2,7 @@ import Glibc
 import LinuxSystem
 import Testing
 
-@Suite struct EntropyTests {
+struct EntropyTests {
   @Test func `no random number repeats, over many pages of them`() throws {
     var entropy = Entropy()
     var seen: Set<UInt64> = []
@@ -36,7 +36,7 @@ import Testing
   }
 }
 
-@Suite struct AccountsTests {
+struct AccountsTests {
   @Test func `groups are found by name`() throws {
     #expect(try Accounts.groupID(named: "root") == 0)
     #expect(try Accounts.groupID(named: "no-such-group-here") == nil)
@@ -70,7 +70,7 @@ import Testing
   @Test func `this process runs as its effective user`() { #expect(Accounts.ownUserID == geteuid()) }
 }
 
-@Suite struct ClockTests {
+struct ClockTests {
   @Test func `row 41d: the monotonic clock never steps back`() {
     var last = Clock.monotonicMicroseconds
     #expect(last > 0)
@@ -90,7 +90,7 @@ import Testing
   }
 }
 
-@Suite struct EnvironmentTests {
+struct EnvironmentTests {
   @Test func `a variable that is unset or empty is nil`() {
     #expect(Environment["PATH"]?.isEmpty == false)
     #expect(Environment["IDENTITYD_NO_SUCH_VARIABLE"] == nil)

@@ -1,7 +1,7 @@
 import LinuxSystem
 import Testing
 
-@Suite struct SubordinateRangesTests {
+struct SubordinateRangesTests {
   @Test(arguments: [
     ("", false), ("passwd: files sss\n", false), ("subid: files\n", false), ("subid:\n", false),
     ("passwd: files\nsubid:\tsss\n", true), ("subid:  sss files # both", true), ("# subid: sss\n", false),

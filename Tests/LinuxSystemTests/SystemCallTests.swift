@@ -2,7 +2,7 @@ import Glibc
 import LinuxSystem
 import Testing
 
-@Suite struct SystemCallTests {
+struct SystemCallTests {
   @Test func `row 6: a call that a signal interrupts is retried`() throws {
     var tries = 0
     let result = try system("call") { () -> Int32 in
@@ -52,7 +52,7 @@ import Testing
   }
 }
 
-@Suite struct DescriptorTests {
+struct DescriptorTests {
   @Test func `a descriptor is closed when its owner goes`() throws {
     let pipe = try Pair.pipe()
     var byte: [UInt8] = [0]

@@ -3,7 +3,7 @@ import LinuxSystem
 import TestSupport
 import Testing
 
-@Suite struct TimedWaitTests {
+struct TimedWaitTests {
   /// Returns the time so many milliseconds from now.
   private func moment(in milliseconds: UInt64) -> UInt64 { Clock.monotonicMicroseconds + milliseconds * 1_000 }
 

@@ -1,7 +1,7 @@
 import LinuxSystem
 import Testing
 
-@Suite struct ReadinessSetTests {
+struct ReadinessSetTests {
   /// Returns the present readiness, by token.
   private func ready(_ set: borrowing ReadinessSet) throws -> [UInt64: ReadinessSet.Interest] {
     var found: [UInt64: ReadinessSet.Interest] = [:]
@@ -106,7 +106,7 @@ private final class Bell {
   init() throws { wakeup = try Wakeup(blocking: false) }
 }
 
-@Suite struct WakeupTests {
+struct WakeupTests {
   private func isReadable(_ wakeup: borrowing Wakeup) throws -> Bool {
     let set = try ReadinessSet()
     try set.add(wakeup.descriptor.number, .read, token: 1)

@@ -1,7 +1,7 @@
 import LinuxSystem
 import Testing
 
-@Suite struct WipeTests {
+struct WipeTests {
   @Test func `wiped bytes are zeros, and their number stays`() {
     var bytes: [UInt8] = [1, 2, 3]
     bytes.wipe()

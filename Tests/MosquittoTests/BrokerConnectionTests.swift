@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Connections to a real Mosquitto.
-@Suite struct BrokerConnectionTests {
+struct BrokerConnectionTests {
   @Test func `a retained message is read back, by this client and by another one`() throws {
     let broker = try BrokerUnderTest()
     let caller = try Caller(at: broker.port)

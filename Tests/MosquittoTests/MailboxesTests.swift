@@ -3,7 +3,7 @@ import Testing
 @testable import Mosquitto
 
 /// The bound of the mailbox for reports.
-@Suite struct MailboxesTests {
+struct MailboxesTests {
   @Test func `a full mailbox has no room until its owner takes the reports`() throws {
     let mailboxes = try Mailboxes()
     let delivery = Delivery(topic: "a", payload: Array(repeating: 7, count: 1 << 18), isRetained: true)

@@ -3,7 +3,7 @@ import Testing
 @testable import Mosquitto
 
 /// The bounds of the mailbox for orders.
-@Suite struct OrderQueueTests {
+struct OrderQueueTests {
   private func publication(_ topic: String, _ count: Int = 1) -> Publication {
     Publication(topic: topic, payload: Array(repeating: 7, count: count), isRetained: true)
   }

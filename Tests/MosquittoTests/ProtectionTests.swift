@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Connections over TLS, with certificates of both sides.
-@Suite struct ProtectionTests {
+struct ProtectionTests {
   private let certificates: CertificatesUnderTest
   private let broker: BrokerUnderTest
 

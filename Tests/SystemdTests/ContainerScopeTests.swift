@@ -2,7 +2,7 @@ import Systemd
 import Testing
 
 /// The control groups of containers, by the names that runtimes give them.
-@Suite struct ContainerScopeTests {
+struct ContainerScopeTests {
   private static let id = String(repeating: "0123456789abcdef", count: 4)
 
   @Test(

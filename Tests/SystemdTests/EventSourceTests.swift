@@ -21,7 +21,7 @@ private final class Treasure {
   var value = 7
 }
 
-@Suite struct EventSourceTests {
+struct EventSourceTests {
   /// Drops the last reference to a source in its own handler, then uses an object that only the handler holds.
   private func release(_ make: (EventLoop, @escaping () -> Void) throws -> EventSource) throws {
     let loop = try EventLoop()

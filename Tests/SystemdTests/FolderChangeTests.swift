@@ -3,7 +3,7 @@ import Systemd
 import TestSupport
 import Testing
 
-@Suite struct FolderChangeTests {
+struct FolderChangeTests {
   private let temporary: TemporaryFolder
   init() throws {
     temporary = try TemporaryFolder()

@@ -2,7 +2,7 @@ import Systemd
 import TestSupport
 import Testing
 
-@Suite struct InvocationTests {
+struct InvocationTests {
   private let digits = "0123456789abcdeffedcba9876543210"
   private let number = Invocation(high: 0x0123_4567_89AB_CDEF, low: 0xFEDC_BA98_7654_3210)
 

@@ -3,7 +3,7 @@ import Systemd
 import TestSupport
 import Testing
 
-@Suite struct MachineIdentityTests {
+struct MachineIdentityTests {
   private static let hasMachineID = (try? MachineIdentity.machineID()) != nil
 
   private func hexadecimal(_ bytes: [UInt8]) -> String { bytes.map { String(format: "%02x", $0) }.joined() }

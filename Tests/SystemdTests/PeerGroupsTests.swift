@@ -96,7 +96,7 @@ import Testing
 }
 
 /// The numbers of control groups. Only a group of the unified hierarchy has one.
-@Suite struct GroupNumberTests {
+struct GroupNumberTests {
   @Test(arguments: ["/no-such-group", "/../..", "/../../proc", "/memory"])
   func `a path outside of the unified hierarchy has no group number`(path: String) {
     #expect(PeerUnit.number(ofGroup: path) == nil)
