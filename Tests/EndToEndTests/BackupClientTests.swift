@@ -2,6 +2,14 @@ import Foundation
 import TestSupport
 import Testing
 
+/// A backup file whose key takes a millisecond to derive. The files of `identityctl backup` take a second.
+enum QuickBackup {
+  static let passphrase = "correct horse battery staple"
+  static let header = "identityd-backup 1 argon2id ops=1 memory=8192 salt=000102030405060708090a0b0c0d0e0f\n"
+  /// The key for the passphrase with that header, from the reference implementation of Argon2.
+  static let key = "0X6mNBypPaYHnqL2TcSqMd0ar5yqZ/tCrEr9BxRwbyY="
+}
+
 /// `identityctl backup` and `identityctl restore` with the real daemon. A restore brings back the saved content, and
 /// only the passphrase opens the backup.
 @Suite(.enabled(if: isRoot, "backups are for admins")) struct BackupClientTests {
@@ -26,6 +34,22 @@ import Testing
     let result = try identityctl(at: daemon.socket, ["backup", file.path, "--passphrase-fd=3"])
     #expect(result.status == 0, "\(result)")
     return file
+  }
+
+  /// Saves a backup as ``QuickBackup``.
+  private func quickBackup(_ daemon: DaemonUnderTest) throws -> URL {
+    let file = daemon.folder.appending(path: "file")
+    try (Data(QuickBackup.header.utf8) + daemon.backup(key: QuickBackup.key)).write(to: file)
+    return file
+  }
+
+  /// Restores a ``QuickBackup``.
+  private func restore(
+    _ file: URL, to daemon: DaemonUnderTest, passphrase: String = QuickBackup.passphrase, _ option: String = "--yes",
+    asUser user: Int? = nil
+  ) throws -> (status: Int32, output: String, errors: String) {
+    try identityctl(
+      at: daemon.socket, passphrase: passphrase, ["restore", file.path, "--passphrase-fd=3", option], asUser: user)
   }
 
   /// Returns the state that a refused restore and a dry run must not change.
@@ -56,10 +80,10 @@ import Testing
 
   @Test func `restore --dry-run prints its result and changes nothing`() throws {
     let daemon = try filled()
-    let file = try backup(daemon)
+    let file = try quickBackup(daemon)
     let other = try DaemonUnderTest().start()
     let before = try state(other)
-    let dry = try identityctl(at: other.socket, ["restore", file.path, "--passphrase-fd=3", "--dry-run"])
+    let dry = try restore(file, to: other, "--dry-run")
     #expect(dry.status == 0, "\(dry)")
     #expect(!dry.output.isEmpty)
     #expect(try state(other) == before)
@@ -82,10 +106,9 @@ import Testing
 
   @Test func `a restore refuses a wrong passphrase and any altered backup file`() throws {
     let daemon = try filled()
-    let file = try backup(daemon)
+    let file = try quickBackup(daemon)
     let before = try state(daemon)
-    let wrong = try identityctl(
-      at: daemon.socket, passphrase: "wrong horse", ["restore", file.path, "--passphrase-fd=3", "--yes"])
+    let wrong = try restore(file, to: daemon, passphrase: "wrong horse")
     #expect(wrong.status >= 10, "\(wrong)")
     let content = try Data(contentsOf: file)
     let begin = (content.firstIndex(of: 10) ?? 0) + 1
@@ -102,7 +125,7 @@ import Testing
     damaged[damaged.count - 1] = content[..<(begin - 33)] + damaged[damaged.count - 1]
     for content in damaged {
       try content.write(to: file)
-      let result = try identityctl(at: daemon.socket, ["restore", file.path, "--passphrase-fd=3", "--yes"])
+      let result = try restore(file, to: daemon)
       #expect(result.status >= 10, "\(result)")
       #expect(try state(daemon) == before)
     }
@@ -123,15 +146,16 @@ import Testing
 
   @Test func `only admins can back up or restore, and a refused backup leaves no file`() throws {
     let daemon = try filled()
-    let file = try backup(daemon)
+    let file = try quickBackup(daemon)
     try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: file.path)
     let folder = daemon.folder.appending(path: "theirs")
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
     try FileManager.default.setAttributes([.posixPermissions: 0o777], ofItemAtPath: folder.path)
-    for words in [
-      ["backup", "\(folder.path)/file"], ["restore", file.path, "--yes"], ["restore", file.path, "--dry-run"],
+    let backup = ["backup", "\(folder.path)/file", "--passphrase-fd=3"]
+    for result in [
+      try identityctl(at: daemon.socket, backup, asUser: 65_534),
+      try restore(file, to: daemon, asUser: 65_534), try restore(file, to: daemon, "--dry-run", asUser: 65_534),
     ] {
-      let result = try identityctl(at: daemon.socket, words + ["--passphrase-fd=3"], asUser: 65_534)
       #expect((result.status, result.output) == (15, ""), "\(result)")
     }
     #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).isEmpty)

@@ -103,13 +103,14 @@ struct ForgedBackup {
 @Suite(.enabled(if: isRoot, "it takes an admin"), .serialized) struct ForgedBackupTests {
   private typealias Forged = ForgedBackup
 
-  private func expectRefused(_ records: [(kind: String, values: [ForgedBackup.Value])], _ what: String) throws {
-    let daemon = try DaemonUnderTest().start()
+  /// Expects that a daemon refuses a backup and changes nothing.
+  private func expectRefused(
+    _ records: [(kind: String, values: [ForgedBackup.Value])], _ what: String, at daemon: DaemonUnderTest
+  ) throws {
     let backup = try Forged.encrypt(records)
     let answer = (try? daemon.restore(backup)) ?? ["the daemon is gone"]
-    #expect(answer.count == 1 && answer[0].hasPrefix("ERR conflict "), "\(what): \(answer)")
-    guard let client = try? daemon.client(), let last = try? client.statusValue("last-event") else { return }
-    #expect(last == "1", "\(what)")
+    try #require(answer.count == 1 && answer[0].hasPrefix("ERR conflict "), "\(what): \(answer)")
+    #expect(try daemon.client().statusValue("last-event") == "1", "\(what)")
   }
 
   @Test(arguments: [Int64(2), 3])
@@ -143,6 +144,7 @@ struct ForgedBackup {
     "unheard of",
   ])
   func `a record with a wrong number or wrong types of columns is refused`(kind: String) throws {
+    let daemon = try DaemonUnderTest().start()
     for values in [
       [], [.null], [.integer(-1)], [.text("")], [Forged.Value](repeating: .null, count: 5),
       [Forged.Value](repeating: .null, count: 7), [Forged.Value](repeating: .text("x"), count: 7),
@@ -152,23 +154,26 @@ struct ForgedBackup {
       [Forged.Value](repeating: .text("x"), count: 11), [Forged.Value](repeating: .blob([]), count: 12),
       [Forged.Value](repeating: .integer(1), count: 40),
     ] as [[Forged.Value]] {
-      try expectRefused([Forged.head, (kind, values), Forged.end(2)], "\(kind) \(values)")
+      try expectRefused([Forged.head, (kind, values), Forged.end(2)], "\(kind) \(values)", at: daemon)
       if kind == "item" {
-        try expectRefused([Forged.head, (kind, values + [.secret([1])]), Forged.end(2)], "\(kind) \(values), secret")
+        try expectRefused(
+          [Forged.head, (kind, values + [.secret([1])]), Forged.end(2)], "\(kind) \(values), secret", at: daemon)
       }
     }
   }
 
   @Test func `a backup without exactly one head first and one correct end last is refused`() throws {
-    try expectRefused([Forged.end(0)], "no head")
-    try expectRefused([Forged.head], "no end")
-    try expectRefused([Forged.head, Forged.end(7)], "another number")
-    try expectRefused([Forged.head, Forged.head, Forged.end(2)], "two heads")
-    try expectRefused([Forged.item("a"), Forged.head, Forged.end(2)], "an item first")
-    try expectRefused([("head", Forged.head(version: 0)), Forged.end(1)], "version 0")
+    let daemon = try DaemonUnderTest().start()
+    try expectRefused([Forged.end(0)], "no head", at: daemon)
+    try expectRefused([Forged.head], "no end", at: daemon)
+    try expectRefused([Forged.head, Forged.end(7)], "another number", at: daemon)
+    try expectRefused([Forged.head, Forged.head, Forged.end(2)], "two heads", at: daemon)
+    try expectRefused([Forged.item("a"), Forged.head, Forged.end(2)], "an item first", at: daemon)
+    try expectRefused([("head", Forged.head(version: 0)), Forged.end(1)], "version 0", at: daemon)
     try expectRefused(
-      [Forged.head, Forged.item("a", secret: [UInt8](repeating: 1, count: 32_769)), Forged.end(2)], "long")
-    try expectRefused([Forged.head, Forged.end(1), Forged.item("a"), Forged.end(3)], "something behind the end")
+      [Forged.head, Forged.item("a", secret: [UInt8](repeating: 1, count: 32_769)), Forged.end(2)], "long", at: daemon)
+    try expectRefused(
+      [Forged.head, Forged.end(1), Forged.item("a"), Forged.end(3)], "something behind the end", at: daemon)
   }
 
   @Test func `the nil and max UUIDs are not restored as the device identifier`() throws {

@@ -3,11 +3,7 @@ import TestSupport
 import Testing
 
 /// `identityctl restore` against a fake daemon, and the errors of `restore` and `backup` about a passphrase.
-@Suite struct RestoreFaultTests {
-  private static let header =
-    "identityd-backup 1 argon2id ops=1 memory=8192 salt=000102030405060708090a0b0c0d0e0f\n"
-  /// The key for `correct horse battery staple` with that header, from the reference implementation of Argon2.
-  private static let key = "0X6mNBypPaYHnqL2TcSqMd0ar5yqZ/tCrEr9BxRwbyY="
+struct RestoreFaultTests {
   private static let content = Data((0..<100_000).map { UInt8(truncatingIfNeeded: $0 &* 31) })
 
   private func daemon(_ answers: [String: String] = [:]) throws -> PlayedDaemon {
@@ -23,16 +19,16 @@ import Testing
     let file = daemon.folder.appending(path: "file")
     try content.write(to: file)
     return try identityctl(
-      at: daemon.socket, passphrase: "correct horse battery staple",
+      at: daemon.socket, passphrase: QuickBackup.passphrase,
       ["restore", file.path, "--passphrase-fd=3", "--yes"] + options)
   }
 
   @Test(arguments: [0, 1, 44_999, 45_000, 45_001, 90_000, 100_000])
   func `restore uploads the file in pieces`(length: Int) throws {
     let daemon = try daemon(["restore end": "* device 557e5958-d390-4cbf-b928-2a2b19a1399a\nOK 1\n"])
-    let result = try restore(daemon, Data(Self.header.utf8) + Self.content.prefix(length), ["--format=plain"])
+    let result = try restore(daemon, Data(QuickBackup.header.utf8) + Self.content.prefix(length), ["--format=plain"])
     #expect((result.status, result.output) == (0, "device  557e5958d3904cbfb9282a2b19a1399a\n"), "\(result)")
-    #expect(daemon.requests.first == "restore begin key=\(Self.key)")
+    #expect(daemon.requests.first == "restore begin key=\(QuickBackup.key)")
     #expect(daemon.requests.last == "restore end")
     let pieces = try daemon.requests.dropFirst().dropLast().map { request in
       try #require(request.hasPrefix("restore add data=") ? Data(base64Encoded: String(request.dropFirst(17))) : nil)
@@ -45,7 +41,7 @@ import Testing
   @Test func `restore from a pipe uploads full pieces, however small the reads`() throws {
     let daemon = try daemon()
     let file = daemon.folder.appending(path: "file")
-    try (Data("secret\n\(Self.header)".utf8) + Self.content).write(to: file)
+    try (Data("secret\n\(QuickBackup.header)".utf8) + Self.content).write(to: file)
     let program = DaemonUnderTest.binaries.appending(path: "identityctl").path
     // Standard input has the passphrase first, then the backup.
     let result = try run(
@@ -62,7 +58,7 @@ import Testing
   ])
   func `options of restore become attributes of the request`(options: [String], last: String) throws {
     let daemon = try daemon(["restore end": "* device x\nOK 1\n"])
-    let result = try restore(daemon, Data(Self.header.utf8) + Self.content, options + ["--json"])
+    let result = try restore(daemon, Data(QuickBackup.header.utf8) + Self.content, options + ["--json"])
     #expect(daemon.requests.last == last)
     #expect(result.output == "[{\"record\":\"device\",\"outcome\":\"x\"}]\n")
   }
@@ -70,11 +66,11 @@ import Testing
   @Test(arguments: [("restore begin", 1), ("restore add", 2), ("restore end", 5)])
   func `a refusal ends the restore with the exit status of its code`(request: String, count: Int) throws {
     let daemon = try daemon([request: "ERR conflict another passphrase\n"])
-    let result = try restore(daemon, Data(Self.header.utf8) + Self.content)
+    let result = try restore(daemon, Data(QuickBackup.header.utf8) + Self.content)
     #expect((result.status, result.output) == (18, ""))
     #expect(result.errors == "identityctl: another passphrase (conflict)\n")
     #expect(daemon.requests.count == count)
-    let document = try restore(daemon, Data(Self.header.utf8) + Self.content, ["--json"])
+    let document = try restore(daemon, Data(QuickBackup.header.utf8) + Self.content, ["--json"])
     #expect((document.status, document.errors) == (18, ""))
     #expect(document.output == "{\"error\":{\"code\":\"conflict\",\"message\":\"another passphrase\"}}\n")
   }
@@ -82,12 +78,13 @@ import Testing
   @Test(arguments: [
     ("", "is not a backup of identityd"), ("\n", "is not a backup of identityd"),
     ("identityd-backup 1 argon2id", "is not a backup of identityd"),
-    (String(header.dropLast()), "is not a backup of identityd"), (" " + header, "is not a backup of identityd"),
+    (String(QuickBackup.header.dropLast()), "is not a backup of identityd"),
+    (" " + QuickBackup.header, "is not a backup of identityd"),
     (String(repeating: "x", count: 1_000), "is not a backup of identityd"),
-    (header.replacing(" 1 ", with: " 2 "), "was made by a later identityd"),
+    (QuickBackup.header.replacing(" 1 ", with: " 2 "), "was made by a later identityd"),
     ("identityd-backup 2 " + String(repeating: "x", count: 1_000), "was made by a later identityd"),
-    (header.replacing("ops=1", with: "ops=11"), "demands too costly a key derivation"),
-    (header.replacing("8192", with: "1073741825"), "demands too costly a key derivation"),
+    (QuickBackup.header.replacing("ops=1", with: "ops=11"), "demands too costly a key derivation"),
+    (QuickBackup.header.replacing("8192", with: "1073741825"), "demands too costly a key derivation"),
   ])
   func `an unreadable backup file is reported before the daemon is asked`(content: String, said: String) throws {
     let daemon = try daemon()
@@ -141,7 +138,7 @@ import Testing
     throws
   {
     let daemon = try daemon()
-    try Data(Self.header.utf8).write(to: daemon.folder.appending(path: "file"))
+    try Data(QuickBackup.header.utf8).write(to: daemon.folder.appending(path: "file"))
     let result = try identityctl(
       at: daemon.socket, passphrase: passphrase.0,
       words.map { $0.replacing("FOLDER", with: daemon.folder.path) } + ["--passphrase-fd=\(passphrase.1)"])
