@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// The example of the fleet in the README.
-@Suite struct FleetDocumentTests {
+struct FleetDocumentTests {
   @Test func `each of three machines on one lists all three`() throws {
     let folder = try TemporaryFolder()
     let (descriptor, port) = try BrokerUnderTest.listener()

@@ -7,56 +7,6 @@ import Testing
 
 // Invitations by file and by code, and the client's part in them.
 extension FleetServiceTests {
-  @Test func `a passphrase protects an invitation in a file`() throws {
-    let broker = try anyBroker()
-    let devices = try fleet(["desk"], at: broker)
-    let other = try device("laptop", at: broker)
-    let path = other.daemon.folder.appending(path: "invitation").path
-    let options = ["--file=\(path)", "--passphrase-fd=3"]
-    let invited = try devices[0].identityctl("account", "invite", options[0], options[1], "--json")
-    #expect(invited.status == 0 && invited.output.contains("{\"expires\":\"20"), "\(invited)")
-    let attributes = try FileManager.default.attributesOfItem(atPath: path)
-    #expect(attributes[.posixPermissions] as? Int == 0o600)
-    let wrong = try other.identityctl("account", "join", options[0], options[1], passphrase: "wrong horse")
-    #expect(wrong.status == 7 && wrong.errors.contains("the passphrase is wrong"), "\(wrong)")
-    let joined = try other.identityctl("account", "join", options[0], options[1])
-    #expect(joined.status == 0, "\(joined)")
-    try agree([devices[0], other], on: ["desk", "laptop"])
-  }
-
-  @Test func `a code lets one device in`() throws {
-    let broker = try anyBroker()
-    let devices = try fleet(["desk"], at: broker)
-    try agree(devices, on: ["desk"])
-    let others = try ["laptop", "phone"].map { try device($0, at: broker) }
-    // A code leads to the present key, also after a rotation.
-    #expect(try devices[0].identityctl("account", "rotate", "--yes").status == 0)
-    let invited = try devices[0].identityctl("account", "invite")
-    #expect(invited.status == 0, "\(invited)")
-    let code = try #require(invited.output.firstMatch(of: /([0-9A-Z]{4}-){3}[0-9A-Z]{4}/)).0
-    // From standard input, so that other users cannot read the code in the list of processes.
-    let joined = try others[0].identityctl("account", "join", "-", input: "\(code.lowercased())\n")
-    #expect(joined.status == 0 && joined.errors == "", "\(joined)")
-    try agree([devices[0], others[0]], on: ["desk", "laptop"])
-    #expect(try others[0].daemon.ask("account") == "OK alice")
-    #expect(devices[0].log.contains("laptop (") && !devices[0].log.contains(code))
-    let rows = try devices[0].ask("fleet status")
-    #expect(rows.contains("* invitation=used") && rows.contains("* newcomer=laptop"), "\(rows)")
-    #expect(
-      try JSONSchema.faults(in: [
-        ("fleet status", try devices[0].identityctl("fleet", "status", "--json").output)
-      ]) == "")
-    try devices[0].wait("nothing is left of the invitation") {
-      try broker.retained("identityd/v1/join/+/+").isEmpty
-    }
-    // The code is used up. The newcomer looks for a minute.
-    guard Trial.isLong else { return }
-    let late = try others[1].identityctl("account", "join", String(code))
-    #expect(late.status == 18 && late.errors.contains("no invitation for this code"), "\(late)")
-    #expect(try others[1].devices() == ["phone"])
-    #expect(try others[1].daemon.ask("account") == "OK \"\"")
-  }
-
   @Test func `a camera reads the code from the picture on the terminal`() throws {
     let device = try FleetUnderTest("Broker=mqtt://127.0.0.1:1")
     #expect(try device.ask("account create alice") == ["OK"])
