@@ -1,7 +1,9 @@
 #!/usr/bin/python3
 """The page for Cockpit as the packages install it, on a booted system, with real logins.
 
-test_login.py SUITE     Debian's suite, bookworm or trixie. Needs root, and IDENTITYD_DEBS, the paths of the packages.
+test_login.py SUITE             Debian's suite, bookworm or trixie. Needs root, and IDENTITYD_DEBS, the paths of the
+                                packages
+test_login.py SUITE prepare     builds the root file system only
 
 The picture for the README is overview-trixie.png in .build/screenshots.
 """
@@ -165,6 +167,9 @@ class LoginTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
+    if sys.argv[2:] == ["prepare"]:
+        tool("prepare", SUITE)
+        sys.exit()
     if os.environ.get("IDENTITYD_INSIDE") != "yes":
         boot()
     unittest.main(argv=sys.argv[:1] + sys.argv[2:], verbosity=2)

@@ -8,7 +8,7 @@ extension SystemTests {
   /// Reads the passphrase from a file. PassphrasePromptTests covers the prompt at a terminal.
   private static let withPassphrase = "--passphrase-fd=3 3</root/passphrase"
 
-  @Test(arguments: Container.suites)
+  @Test(arguments: Container.oldest)
   func `the documented installation gives an answer`(suite: String) async throws {
     let system = try await Container.ready(suite)
     let commands = try Document(.readme).commands(of: "installation")
@@ -69,7 +69,7 @@ extension SystemTests {
     #expect(others.installation != identifiers.installation)
   }
 
-  @Test(arguments: Container.suites)
+  @Test(arguments: Container.oldest)
   func `the documented timer collects figures`(suite: String) async throws {
     let system = try await Container.ready(suite)
     try await system.shell(Self.prometheus)

@@ -8,7 +8,7 @@ extension SystemTests {
   /// to notice a network that appears.
   private static let exposureOfFleet = 13
 
-  @Test(arguments: Container.suites)
+  @Test(arguments: Container.newest)
   func `the service of the fleet runs from its package, and a code lets another machine in`(suite: String) async throws
   {
     let system = try await Container.ready(suite)

@@ -12,14 +12,16 @@ extension SystemTests {
   private static let putItem = "\(client) item put service=s account=a data=c2VjcmV0"
   private static let readItem = "\(client) item read service=s account=a"
 
-  /// Returns a new installation with one item, under a master key in a file.
+  /// Returns a system with an empty store and one item, under a master key in a file.
   private func systemWithItem(_ suite: String) async throws -> (system: Container, item: String) {
     let system = try await Container.ready(suite)
     try await system.shell(
       """
       [ ! -e \(Self.hiddenHostKey) ] || mv \(Self.hiddenHostKey) \(Self.hostKey)
-      \(Container.purge)
-      \(Container.install)
+      systemctl stop identityd.socket identityd.service identityd-key.service
+      rm -rf \(Self.key)* /var/lib/identityd/*
+      systemctl reset-failed
+      systemctl start identityd.socket
       \(Self.putItem)
       """)
     let item = try await system.shell(Self.readItem)

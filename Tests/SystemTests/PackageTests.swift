@@ -58,7 +58,7 @@ extension SystemTests {
     #expect(try await system.identifiers() == identifiers)
   }
 
-  @Test(arguments: Container.suites)
+  @Test(arguments: Container.oldest)
   func `an upgrade leaves a disabled daemon alone`(suite: String) async throws {
     let system = try await Container.ready(suite)
     try await system.shell("systemctl disable --now identityd.service identityd.socket")
@@ -90,7 +90,7 @@ extension SystemTests {
     #expect(try await system.shell("find /etc/systemd -name 'identityd*'") == "")
   }
 
-  @Test(arguments: Container.suites)
+  @Test(arguments: Container.oldest)
   func `removing the package keeps the state, and a reinstallation finds it`(suite: String) async throws {
     let system = try await Container.ready(suite)
     let identifiers = try await system.identifiers()
@@ -101,7 +101,7 @@ extension SystemTests {
     #expect(try await system.identifiers() == identifiers)
   }
 
-  @Test(arguments: Container.suites)
+  @Test(arguments: Container.oldest)
   func `a purge removes everything, and afterwards only the device identifier is the same`(suite: String) async throws {
     let system = try await Container.ready(suite)
     // An earlier test may have renewed the device identifier.
