@@ -3,8 +3,8 @@ import LinuxSystem
 
 /// A real daemon with its own folder, socket and store.
 package final class DaemonUnderTest {
-  /// The folder of the programs under test: `IDENTITYD_TESTED_BIN`, which may hold programs built with a sanitizer,
-  /// else the folder of the test runner.
+  /// The folder of the programs under test: `IDENTITYD_TESTED_BIN`, which may hold programs built with a sanitizer
+  /// or the shipped ones, else the folder of the test runner.
   package static let binaries =
     folder(in: "IDENTITYD_TESTED_BIN")
     ?? URL(filePath: "/proc/self/exe").resolvingSymlinksInPath().deletingLastPathComponent()
