@@ -101,9 +101,12 @@ readonly ADDRESS_TESTS='^(LinuxSystem|Systemd|ConfigurationFiles|AppManifests|Cl
 # Tests that run code with threads in their own process.
 readonly THREAD_TESTS='^(IdentityServer|IdentityClient|Library|Mosquitto)Tests\.'
 
-# End-to-end suites that only run plain: shell completions, counts of a request's costs, and suites that run a client
-# hundreds of times for its output.
-readonly PLAIN_SUITES='\.(Check|CheckState|CheckWait|Completion|ExampleClient|HostileDaemon|RequestCost)Tests/'
+# End-to-end suites that run with the shipped programs only: shell completions, counts of a request's costs, and suites
+# that run a client up to hundreds of times for its output.
+readonly PLAIN_SUITES=(
+  CheckStateTests CheckTests CheckWaitTests CompletionTests ExampleClientTests HostileDaemonTests MetricsFolderTests
+  MigrateFileTests MonitoringExampleTests RequestCostTests TerminalOutputTests TopTests VersionClientTests
+)
 
 # Store tests that run plain: they search memory that a sanitizer keeps, or repeat other tests at length. All other store
 # tests run with AddressSanitizer.
@@ -287,7 +290,10 @@ system_tests() {
 }
 
 # Prints the filter of all trials. Trials need many rounds but no sanitizer, so they run plain.
-trial_names() { (IFS='|' && echo "\.(${TRIALS[*]})/"); }
+trial_names() { names_of "${TRIALS[@]}"; }
+
+# Prints the filter of suites: names_of SUITE...
+names_of() { (IFS='|' && echo "\.($*)/"); }
 
 # The lanes of the quick run: tests of pure code, and of the built programs. Trials and edge tests run in the full run,
 # or if they are named.
@@ -315,13 +321,13 @@ pure_lanes() {
 # Runs suites with the daemon of ThreadSanitizer. A backup of several megabytes takes a minute, and uses no other threads
 # than a small one.
 threaded_suites() {
-  sanitized_programs thread --filter "^EndToEndTests\.($(IFS='|' && echo "$*"))/" --skip 'several megabytes'
+  sanitized_programs thread --filter "^EndToEndTests$(names_of "$@")" --skip 'several megabytes'
 }
 
 # Lanes with the programs of a sanitizer, and with the tests that run sanitized code in their own process.
 sanitized_lanes() {
   local sanitizer=$1 fleet='^EndToEndTests\.Fleet' plain letters
-  plain="$(trial_names)|$PLAIN_SUITES"
+  plain="$(trial_names)|$(names_of "${PLAIN_SUITES[@]}")"
   case $sanitizer in
     address)
       for letters in A-E F-H ^A-H; do

@@ -50,7 +50,7 @@ def inside(script):
 
 def boot():
     """Boots the system, and goes on in its network namespace, whose loopback the browser needs."""
-    packages = [f"-r{path}:/packages/{pathlib.Path(path).name}" for path in os.environ["IDENTITYD_DEBS"].split()]
+    packages = [f"-c{path}:/packages/{pathlib.Path(path).name}" for path in os.environ["IDENTITYD_DEBS"].split()]
     tool("up", NAME, SUITE, "-p", str(os.getpid()), *packages)
     running = pathlib.Path(os.environ.get("IDENTITYD_TEST_SCRATCH", SETTINGS["IDENTITYD_TEST_CACHE"])) / "running"
     spawn = (running / NAME / "nspawn").read_text().strip()

@@ -20,15 +20,15 @@ struct Container: Sendable {
   // MARK: Life
 
   /// Boots a container, which is powered off at the latest when the test runner exits.
-  fileprivate init(booting suite: String, showing files: [URL]) async throws {
+  fileprivate init(booting suite: String, with files: [URL]) async throws {
     self.suite = suite
     let runner = ProcessInfo.processInfo.processIdentifier
     name = "test-\(runner)-\(suite)"
-    let shown = files.flatMap { file in
+    let copied = files.flatMap { file in
       let folder = Self.isForSystem(file) ? Self.packages : Self.others
-      return ["-r", "\(file.path):\(folder)/\(file.lastPathComponent)"]
+      return ["-c", "\(file.path):\(folder)/\(file.lastPathComponent)"]
     }
-    try await tool(["up", name, suite, "-p", "\(runner)"] + shown)
+    try await tool(["up", name, suite, "-p", "\(runner)"] + copied)
   }
 
   /// Returns a container in the initial state of each test: the package as shipped, the daemon restarted, and the
@@ -182,7 +182,7 @@ private actor Containers {
 
   func container(_ suite: String) async throws -> Container {
     let files = try #require(Requirement.debs) + (Requirement.rpms ?? [])
-    let task = booting[suite] ?? Task { try await Container(booting: suite, showing: files) }
+    let task = booting[suite] ?? Task { try await Container(booting: suite, with: files) }
     booting[suite] = task
     return try await task.value
   }

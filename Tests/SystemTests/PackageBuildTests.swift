@@ -261,14 +261,4 @@ struct PackageBuildTests {
       done
       """)
   }
-
-  // MARK: The example
-
-  @Test func `lintian finds no fault in the package of the example app`() async throws {
-    try await bash(
-      """
-      "$TREE/packaging/examples/app/build" 1.0 --output "$SCRATCH"
-      lintian --allow-root --fail-on error,warning "$SCRATCH/greeter_1.0_all.deb"
-      """)
-  }
 }
