@@ -26,6 +26,9 @@ package func run(_ command: [String], environment: [String: String] = [:], input
   process.standardOutput = output
   process.standardError = errors
   process.standardInput = standardInput
+  // As long as this end is open, a program that ends without reading its input raises no SIGPIPE here.
+  let reading = fcntl(standardInput.fileHandleForReading.fileDescriptor, F_DUPFD_CLOEXEC, 0)
+  defer { close(reading) }
   try process.runUnmasked()
   // A program waits while one of its pipes is full.
   let reader = PipeReader(errors)
