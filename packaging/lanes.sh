@@ -104,8 +104,9 @@ readonly THREAD_TESTS='^(IdentityServer|IdentityClient|Library|Mosquitto)Tests\.
 # End-to-end suites that run with the shipped programs only: shell completions, counts of a request's costs, and suites
 # that run a client up to hundreds of times for its output.
 readonly PLAIN_SUITES=(
-  CheckStateTests CheckTests CheckWaitTests CompletionTests ExampleClientTests HostileDaemonTests MetricsFolderTests
-  MigrateFileTests MonitoringExampleTests RequestCostTests TerminalOutputTests TopTests VersionClientTests
+  CheckMachineTests CheckStateTests CheckTests CheckWaitTests ClientProgramTests CompletionTests ConsentTests DocumentTests
+  ExampleClientTests HelpTests HostileDaemonTests MetricTextTests MetricsFolderTests MigrateFileTests
+  MonitoringExampleTests RequestCostTests TerminalOutputTests TopTests VersionClientTests
 )
 
 # Store tests that run plain: they search memory that a sanitizer keeps, or repeat other tests at length. All other store
