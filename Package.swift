@@ -12,8 +12,10 @@ let strict: [SwiftSetting] = [
   .enableUpcomingFeature("MemberImportVisibility"),
 ]
 
-/// The targets that debug builds optimise, from IDENTITYD_OPTIMIZED. None by default: the compiler takes up to six times as
-/// long for an optimised target, and a change to one file recompiles all of it.
+/// The targets that debug builds optimise, from IDENTITYD_OPTIMIZED.
+///
+/// None by default: the compiler takes up to six times as long for an optimised target, and a change to one file
+/// recompiles all of it.
 let optimizedTargets = Set((Context.environment["IDENTITYD_OPTIMIZED"] ?? "").split(separator: " ").map(String.init))
 
 /// Without this, a call across a module boundary on the request path costs up to six times as

@@ -149,29 +149,32 @@ enter_patched_copy() {
   cd "$copy" || exit
 }
 
-# Builds the tests: build_tests [OPTION]... CI optimises the targets that tests use heavily in their own process.
+# Builds for debugging: debug_build TARGETS [OPTION]... CI optimises these targets. Each list has those for which the tests
+# save more time than the compiler takes.
+debug_build() {
+  local optimized=$1
+  shift
+  [ "${CI:-}" = true ] || optimized=
+  IDENTITYD_OPTIMIZED=$optimized swift build "${debug_options[@]}" "$@" >&2
+}
+
+# Builds the tests: build_tests [OPTION]...
 build_tests() {
-  local optimized=
-  [ "${CI:-}" != true ] || optimized='IdentityCore IdentityStore FleetWire FleetCore'
-  IDENTITYD_OPTIMIZED=$optimized swift build --build-tests --explicit-target-dependency-import-check error \
-    "${debug_options[@]}" "$@" >&2
+  debug_build 'IdentityCore IdentityStore FleetWire FleetCore' --build-tests \
+    --explicit-target-dependency-import-check error "$@"
 }
 
 # Builds the benchmarks, so that they stay up to date.
-build_benchmarks() {
-  swift build --package-path packaging/benchmarks --scratch-path .build/benchmarks "${debug_options[@]}" >&2
-}
+build_benchmarks() { debug_build '' --package-path packaging/benchmarks --scratch-path .build/benchmarks; }
 
 # Builds programs with a sanitizer, and links the tests of the plain build with the sources of these programs: tests need
 # no instrumentation, so they are compiled once. ThreadSanitizer gets the daemon and the library for brokers only:
-# identityctl has one thread, and the two of identity-fleet meet in that library. CI optimises the targets for which the
-# tests save more time than the compiler takes.
+# identityctl has one thread, and the two of identity-fleet meet in that library.
 build_sanitized() {
   local sanitizer=$1 programs='identityd identityctl identity-fleet' optimized='IdentityStore IdentityServer'
   [ "$sanitizer" = address ] || programs='identityd Mosquitto' optimized=
-  [ "${CI:-}" = true ] || optimized=
-  IDENTITYD_PROGRAMS=$programs IDENTITYD_TESTS='' IDENTITYD_OPTIMIZED=$optimized swift build --sanitize="$sanitizer" --scratch-path ".build/$sanitizer" \
-    --disable-index-store "${debug_options[@]}" >&2
+  IDENTITYD_PROGRAMS=$programs IDENTITYD_TESTS='' debug_build "$optimized" --sanitize="$sanitizer" \
+    --scratch-path ".build/$sanitizer" --disable-index-store
   # The tests look for all programs in one folder.
   [ "$sanitizer" = address ] || ln --symbolic --force "$PWD/.build/debug/identityctl" ".build/$sanitizer/debug/identityctl"
   # Without instrumentation, every test would pass and nothing would be checked.
