@@ -59,8 +59,27 @@ let fuzz: Target =
 /// The test targets to build, from IDENTITYD_TESTS. Nil for all of them.
 let chosenTests = Context.environment["IDENTITYD_TESTS"].map { Set($0.split(separator: " ").map(String.init)) }
 
-/// The programs and libraries to build, from IDENTITYD_PROGRAMS. Nil for all of them.
+/// The programs to build, from IDENTITYD_PROGRAMS. Nil for those of the packages, and for the libraries and tests.
 let chosenPrograms = Context.environment["IDENTITYD_PROGRAMS"].map { Set($0.split(separator: " ").map(String.init)) }
+
+/// The benchmarks, which packaging/bench and packaging/fleet-bench run. Only IDENTITYD_PROGRAMS can choose them. Foundation
+/// is allowed here, as in the tests.
+let benchmarks: [Target] = [
+  // packaging/bench compiles LimitServer.c and BusService.c separately: a program for comparison must not contain the
+  // Swift runtime. SyncDelay.c becomes a library to preload.
+  .target(
+    name: "CBench", dependencies: ["CSQLite"], path: "packaging/benchmarks/CBench",
+    exclude: ["BusService.c", "LimitServer.c", "SyncDelay.c"],
+    cSettings: [.unsafeFlags(["-Wall", "-Wextra", "-Werror"])]),
+  .executableTarget(
+    name: "IdentityBench", dependencies: ["CBench", "LinuxSystem"], path: "packaging/benchmarks/IdentityBench",
+    swiftSettings: strict),
+  .systemLibrary(name: "CEpoll", path: "packaging/benchmarks/CEpoll"),
+  .executableTarget(
+    name: "FleetBench",
+    dependencies: ["CEpoll", "FleetCore", "FleetSeal", "FleetWire", "IdentityCore", "LinuxSystem"],
+    path: "packaging/benchmarks/FleetBench", swiftSettings: strict),
+]
 
 let package = Package(
   name: "identityd",
@@ -246,6 +265,7 @@ if let chosenTests {
 }
 
 if let chosenPrograms {
+  package.targets += benchmarks
   func isLeftOut(_ target: Target) -> Bool { target.type == .executable && !chosenPrograms.contains(target.name) }
   let leftOut = package.targets.filter(isLeftOut).map(\.name)
   package.products.removeAll { leftOut.contains($0.name) }

@@ -164,9 +164,6 @@ build_tests() {
     --explicit-target-dependency-import-check error "$@"
 }
 
-# Builds the benchmarks, so that they stay up to date.
-build_benchmarks() { debug_build '' --package-path packaging/benchmarks --scratch-path .build/benchmarks; }
-
 # Builds programs with a sanitizer, and links the tests of the plain build with the sources of these programs: tests need
 # no instrumentation, so they are compiled once. ThreadSanitizer gets the daemon and the library for brokers only:
 # identityctl has one thread, and the two of identity-fleet meet in that library.

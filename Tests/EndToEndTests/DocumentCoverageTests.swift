@@ -25,8 +25,8 @@ struct DocumentCoverageTests {
     "packaging/test --long": "packaging/test", "packaging/test --planted": "packaging/test",
     "packaging/test --quick": "packaging/test", "packaging/test --quick VersionTests": "packaging/test",
     "packaging/bench": "packaging/bench",
-    "packaging/bench neighbour": "packaging/benchmarks/Sources/IdentityBench/Program.swift",
-    "packaging/bench limit --sync-delay=100": "packaging/benchmarks/Sources/IdentityBench/Program.swift",
+    "packaging/bench neighbour": "packaging/benchmarks/IdentityBench/Program.swift",
+    "packaging/bench limit --sync-delay=100": "packaging/benchmarks/IdentityBench/Program.swift",
     "LD_LIBRARY_PATH=FOLDER packaging/test --quick BrokerConnectionTests ProtectionTests FleetServiceTests":
       "packaging/test",
     "swift build": "packaging/prerequisites.sh",
