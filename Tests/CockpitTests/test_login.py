@@ -1,9 +1,7 @@
 #!/usr/bin/python3
 """The page for Cockpit as the packages install it, on a booted system, with real logins.
 
-test_login.py SUITE             Debian's suite, bookworm or trixie. Needs root, and IDENTITYD_DEBS, the paths of the
-                                packages
-test_login.py SUITE prepare     builds the root file system only
+test_login.py SUITE     Debian's suite, bookworm or trixie. Needs root, and IDENTITYD_DEBS, the paths of the packages
 
 The picture for the README is overview-trixie.png in .build/screenshots.
 """
@@ -15,13 +13,9 @@ from browser import ROOT, Page, browser, until
 SUITE = sys.argv[1]
 NAME = f"console-{SUITE}"
 TOOL = ROOT / "packaging/container"
+CACHE = os.environ.get("IDENTITYD_TEST_CACHE", "/var/cache/identityd-test")
 PASSWORD = "correct-horse-battery"
 ADDRESS = "http://127.0.0.1:9090"
-# Root file systems with Cockpit stand beside those without.
-SETTINGS = {
-    "IDENTITYD_CONTAINER_PACKAGES": "cockpit-ws cockpit-bridge cockpit-system",
-    "IDENTITYD_TEST_CACHE": os.environ.get("IDENTITYD_TEST_CACHE", "/var/cache/identityd-test") + "/console",
-}
 SYSTEM = f"""
 dpkg --install /packages/*identityd*.deb
 printf '[Access]\\nAdminGroup=ops\\n' >/etc/identityd/identityd.conf.d/ops.conf
@@ -38,7 +32,7 @@ systemctl start cockpit.socket
 
 
 def tool(*words):
-    outcome = subprocess.run([TOOL, *words], env=os.environ | SETTINGS, capture_output=True, text=True)
+    outcome = subprocess.run([TOOL, *words], capture_output=True, text=True)
     if outcome.returncode != 0:
         raise AssertionError(f"{words}: {outcome.stdout}{outcome.stderr}")
     return outcome.stdout
@@ -52,7 +46,7 @@ def boot():
     """Boots the system, and goes on in its network namespace, whose loopback the browser needs."""
     packages = [f"-c{path}:/packages/{pathlib.Path(path).name}" for path in os.environ["IDENTITYD_DEBS"].split()]
     tool("up", NAME, SUITE, "-p", str(os.getpid()), *packages)
-    running = pathlib.Path(os.environ.get("IDENTITYD_TEST_SCRATCH", SETTINGS["IDENTITYD_TEST_CACHE"])) / "running"
+    running = pathlib.Path(os.environ.get("IDENTITYD_TEST_SCRATCH", CACHE)) / "running"
     spawn = (running / NAME / "nspawn").read_text().strip()
     leader = pathlib.Path(f"/proc/{spawn}/task/{spawn}/children").read_text().split()[0]
     os.environ["IDENTITYD_INSIDE"] = "yes"
@@ -167,9 +161,6 @@ class LoginTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    if sys.argv[2:] == ["prepare"]:
-        tool("prepare", SUITE)
-        sys.exit()
     if os.environ.get("IDENTITYD_INSIDE") != "yes":
         boot()
     unittest.main(argv=sys.argv[:1] + sys.argv[2:], verbosity=2)
