@@ -97,17 +97,21 @@ leftovers() {
 # --- Sanitizers ----------------------------------------------------------------------------------------------------
 
 # Tests that run unsafe code in their own process.
-readonly ADDRESS_TESTS='^(LinuxSystem|Systemd|ConfigurationFiles|AppManifests|ClientSecrets|IdentityStore|FleetSeal|Mosquitto|IdentityFuzz)Tests\.'
+readonly ADDRESS_TESTS='^(LinuxSystem|Systemd|ConfigurationFiles|AppManifests|ClientSecrets|IdentityStore|FleetSeal|Mosquitto|IdentityFuzz)Tests\.|^IdentityServerTests\.(HandoverMemory|HandoverRecord|SealedHandover)Tests/'
 # Tests that run code with threads in their own process.
-readonly THREAD_TESTS='^(IdentityServer|IdentityClient|Library|Mosquitto)Tests\.'
+readonly THREAD_TESTS='^(IdentityClient|Library|Mosquitto)Tests\.|^IdentityServerTests\.(AppFolders|ConnectionService|ConnectionTable|LogThread|ThreadProgress)Tests/'
 
-# End-to-end suites that run with the shipped programs only: shell completions, counts of a request's costs, and suites
-# that run a client up to hundreds of times for its output.
+# End-to-end suites that run with the shipped programs only: shell completions, counts of a request's costs, suites that
+# run a client up to hundreds of times for its output, and suites that start a daemon again and again for a decision of
+# pure code. All other suites run the same unsafe code with AddressSanitizer.
 readonly PLAIN_SUITES=(
-  CheckMachineTests CheckStateTests CheckTests CheckWaitTests ClientProgramTests CompletionTests ConsentTests DocumentTests
-  ExampleClientTests HelpTests HostileDaemonTests MetricTextTests MetricsFolderTests MigrateFileTests
-  MonitoringExampleTests RequestCostTests TerminalOutputTests TopTests VersionClientTests
+  BackupTimeTests CheckMachineTests CheckStateTests CheckTests CheckWaitTests ClientProgramTests CompletionTests
+  ConsentTests DaemonTrustTests DocumentTests EpochTests ExampleClientTests HelpTests HostileDaemonTests MachineTests
+  MetricTextTests MetricsFolderTests MigrateFileTests MonitoringExampleTests MonitorTests RequestCostTests
+  SocketPathTests SourceFaultTests TerminalOutputTests TopTests VersionClientTests
 )
+# Tests of the fleet that run with the shipped programs only: who is a member, and the reports of the members.
+readonly PLAIN_FLEET_TESTS='/Fleet(Document|Report|Roster|Twin)Tests'
 
 # Store tests that run plain: they search memory that a sanitizer keeps, or repeat other tests at length. All other store
 # tests run with AddressSanitizer.
@@ -320,9 +324,9 @@ pure_lanes() {
 }
 
 # Runs suites with the daemon of ThreadSanitizer. A backup of several megabytes takes a minute, and uses no other threads
-# than a small one.
+# than a small one. A search of memory concerns no threads.
 threaded_suites() {
-  sanitized_programs thread --filter "^EndToEndTests$(names_of "$@")" --skip 'several megabytes'
+  sanitized_programs thread --filter "^EndToEndTests$(names_of "$@")" --skip 'several megabytes|in the daemon.s memory'
 }
 
 # Lanes with the programs of a sanitizer, and with the tests that run sanitized code in their own process.
@@ -333,7 +337,7 @@ sanitized_lanes() {
     address)
       for letters in A-E F-H ^A-H; do
         waiting_lane "fleet with AddressSanitizer, files $letters" \
-          sanitized_programs address --filter "$fleet.*/Fleet[$letters]" --skip "$plain"
+          sanitized_programs address --filter "$fleet.*/Fleet[$letters]" --skip "$PLAIN_FLEET_TESTS|$plain"
       done
       # Parts of about the same duration. The last one has the tests without a suite, too.
       for letters in A-C D-I J-M ^A-M; do
