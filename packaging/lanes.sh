@@ -241,12 +241,16 @@ readonly TRIALS=(
 
 # Runs tests of a scratch path. Does not use `swift test`, because parallel runs of it read files that another run is
 # writing. The time limit ends a lane with a hung test, before the build server ends the run without naming the test.
+#
+# Each run has a mount namespace. The containers of another lane would else keep copies of its mounts, and a file system
+# that a test has unmounted would stay mounted there.
 test_limit=25m
 tests() {
-  local scratch=$1 output=/proc/$BASHPID/fd/1 run
+  local scratch=$1 output=/proc/$BASHPID/fd/1 run own_mounts=()
   shift
+  [ "$(id -u)" != 0 ] || own_mounts=(unshare --mount --propagation private)
   # A lane is a background job that ignores SIGINT, and so would the programs that tests interrupt.
-  env --default-signal timeout --verbose --kill-after=10 "$test_limit" \
+  env --default-signal timeout --verbose --kill-after=10 "$test_limit" "${own_mounts[@]}" \
     "$PWD/$scratch/debug/identitydPackageTests.xctest" --testing-library swift-testing --no-parallel "$@" &
   run=$!
   await_tests "$run" "$(readlink "$output")"

@@ -10,6 +10,14 @@ func `a build server can create a disk that fails on demand`() {
   #expect(FailingDisk.FileSystem.available.contains(.ext4))
 }
 
+@Test(.enabled(if: isBuildServer && isRoot, "only a build server runs tests beside containers, which takes root"))
+func `a build server runs tests in a mount namespace of their own`() throws {
+  let namespaces = try ["self", "\(getppid())"].map { process in
+    try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/\(process)/ns/mnt")
+  }
+  #expect(namespaces[0] != namespaces[1])
+}
+
 /// A disk that fails for a moment, followed by a power cut. On ext4, a block whose write failed once can read back as
 /// zeros although later writes to it succeeded. XFS and btrfs are tested too if the kernel supports them.
 @Suite(
