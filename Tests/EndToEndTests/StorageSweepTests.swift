@@ -88,4 +88,23 @@ import Testing
     }
     #expect(starts > 0)
   }
+
+  @Test func `row 6: a start goes on, whichever file a signal keeps it from opening`() throws {
+    let swept = try SweptDaemon()
+    try swept.keep()
+    let opening = StorageFault(
+      description: "EINTR", row: 6, calls: [.opening, .openingToWrite, .creating], error: EINTR)
+    try swept.putBack()
+    let calls = try swept.faults.calls { try swept.start() }
+    var interrupted = 0
+    for call in 1...opening.calls.reduce(0, { $0 + (calls[$1] ?? 0) }) {
+      try swept.putBack()
+      swept.faults.begin(opening, at: call, lasting: false)
+      try #require(try swept.startsDespiteFaults(), "file \(call): \(swept.daemon.log)")
+      interrupted += swept.faults.end()
+      #expect(try swept.ask(["item read service=s account=a0"]).hasPrefix("OK "), "file \(call)")
+    }
+    // Some starts open one file less.
+    #expect(interrupted > 10)
+  }
 }
