@@ -69,10 +69,9 @@ struct Container: Sendable {
 
   /// The folder of the packages under test.
   static let packages = "/packages"
-  /// The folder of the other packages: those of the fleet, and the page for Cockpit, which these systems lack.
+  /// The folder of the other packages: that of the fleet, and the Debian package of the page for Cockpit.
   static let others = "\(packages)/others"
-  /// Whether a package is for every test. RPM, which does not know the packages of Debian, installs the page for Cockpit
-  /// all the same.
+  /// Whether a package is for every test. The page for Cockpit has tests of its own, and is installed here as an RPM only.
   static func isForSystem(_ package: URL) -> Bool {
     let name = package.lastPathComponent
     return !name.hasPrefix("identity-fleet") && (package.pathExtension == "rpm" || !name.hasPrefix("cockpit-"))
