@@ -176,7 +176,7 @@ build_tests() {
 # no instrumentation, so they are compiled once. ThreadSanitizer gets the daemon and the library for brokers only:
 # identityctl has one thread, and the two of identity-fleet meet in that library.
 build_sanitized() {
-  local sanitizer=$1 programs='identityd identityctl identity-fleet' optimized='IdentityStore IdentityServer'
+  local sanitizer=$1 programs=$SHIPPED_PROGRAMS optimized='IdentityStore IdentityServer'
   [ "$sanitizer" = address ] || programs='identityd Mosquitto' optimized=
   IDENTITYD_PROGRAMS=$programs IDENTITYD_TESTS='' debug_build "$optimized" --sanitize="$sanitizer" \
     --scratch-path ".build/$sanitizer" --disable-index-store

@@ -147,12 +147,15 @@ harden_c() {
   printf -- '-Xcc\n%s\n' "${options[@]}"
 }
 
+# The programs of the packages, as IDENTITYD_PROGRAMS takes them.
+readonly SHIPPED_PROGRAMS='identityd identityctl identity-fleet'
+
 # Builds the programs of the packages as they are shipped, and prints their directory. IDENTITYD_PROGRAMS can name others.
 #
 # The same tree and toolchain give the same programs: debugging symbols, which no package has, and the compiler's notes
 # for its next run are left out, since they differ each time.
 build_release() {
-  local programs=${IDENTITYD_PROGRAMS:-identityd identityctl identity-fleet} arguments=(
+  local programs=${IDENTITYD_PROGRAMS:-$SHIPPED_PROGRAMS} arguments=(
     --configuration release --static-swift-stdlib --disable-local-rpath
     -debug-info-format none -Xswiftc -Xfrontend -Xswiftc -disable-incremental-llvm-codegen
   )
