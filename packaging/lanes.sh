@@ -110,16 +110,17 @@ readonly PLAIN_SUITES=(
   MetricTextTests MetricsFolderTests MigrateFileTests MonitoringExampleTests MonitorTests RequestCostTests
   SocketPathTests SourceFaultTests TerminalOutputTests TopTests VersionClientTests
 )
-# Tests at the limits of the daemon, which repeat with many megabytes what others do with few. The first one runs with the
-# shipped programs only, those of the log with ThreadSanitizer only.
-readonly LONG_BACKUP='several megabytes'
+# Tests that run with the shipped programs only: a backup that repeats with many megabytes what others do with few, and
+# the client's JSON of all examples, whose requests run with AddressSanitizer in another test.
+readonly PLAIN_TESTS='several megabytes|the JSON of every example'
+# Tests that fill the log with many megabytes. They run with ThreadSanitizer only.
 readonly LOG_FLOODS='a blocked journal delays no request|a full log pipe delays no request'
 # Tests of the fleet that run with the shipped programs only: who is a member, and the reports of the members.
 readonly PLAIN_FLEET_TESTS='/Fleet(Document|Report|Roster|Twin)Tests'
 
 # Store tests that run plain: they search memory that a sanitizer keeps, or repeat other tests at length. All other store
 # tests run with AddressSanitizer.
-readonly PLAIN_STORE_TESTS='\.(LargeStore|Replacing|Witness)Tests/|behind in memory|the oldest events are removed'
+readonly PLAIN_STORE_TESTS='\.(ColumnTampering|LargeStore|Replacing|Witness)Tests/|behind in memory|the oldest events are removed'
 
 # Suites that keep the loop of the daemon busy together with its writer, its reader, its log or the thread of its signals.
 readonly THREADED_SUITES=(
@@ -333,7 +334,7 @@ pure_lanes() {
 
 # Runs suites with the daemon of ThreadSanitizer. A search of memory concerns no threads.
 threaded_suites() {
-  sanitized_programs thread --filter "^EndToEndTests$(names_of "$@")" --skip "$LONG_BACKUP|in the daemon.s memory"
+  sanitized_programs thread --filter "^EndToEndTests$(names_of "$@")" --skip "$PLAIN_TESTS|in the daemon.s memory"
 }
 
 # Lanes with the programs of a sanitizer, and with the tests that run sanitized code in their own process.
@@ -349,7 +350,7 @@ sanitized_lanes() {
       # Parts of about the same duration. The last one has the tests without a suite, too.
       for letters in A-C D-I J-M ^A-M; do
         lane "end-to-end with AddressSanitizer, $letters" \
-          sanitized_programs address --filter "^EndToEndTests\.[$letters]" --skip "$fleet|$plain|$LONG_BACKUP|$LOG_FLOODS"
+          sanitized_programs address --filter "^EndToEndTests\.[$letters]" --skip "$fleet|$plain|$PLAIN_TESTS|$LOG_FLOODS"
       done
       lane "edges with AddressSanitizer" sanitized_edges address --filter "$ADDRESS_TESTS" --skip "$PLAIN_STORE_TESTS"
       ;;

@@ -158,16 +158,19 @@ struct HostileDaemonTests {
     let backup = try identityctl(at: daemon.socket, ["backup", "-", "--passphrase-fd=3"])
     #expect(backup.status != 0 && !backup.errors.isEmpty, "\(backup)")
     expectVisible(backup, ["backup"])
-    let whole = try PlayedDaemon { _ in .lines("* data=eA==\nOK \(Self.word)\n") }
-    let broken = try identityctl(at: whole.socket, ["backup", "-", "--passphrase-fd=3"])
-    #expect(broken.status == 4 && broken.errors.contains("u202e"), "\(broken)")
-    expectVisible((broken.status, "", broken.errors), ["backup"])
     let file = daemon.folder.appending(path: "backup")
     let salt = String(repeating: "0", count: 32)
     try Data("identityd-backup 1 argon2id ops=1 memory=8192 salt=\(salt)\n".utf8).write(to: file)
     let restore = try identityctl(at: daemon.socket, ["restore", file.path, "--passphrase-fd=3", "--yes"])
     #expect((restore.output + restore.errors).contains("u202e"), "\(restore)")
     expectVisible(restore, ["restore"])
+  }
+
+  @Test func `hidden characters behind the data of a backup are escaped`() throws {
+    let daemon = try PlayedDaemon { _ in .lines("* data=eA==\nOK \(Self.word)\n") }
+    let backup = try identityctl(at: daemon.socket, ["backup", "-", "--passphrase-fd=3"])
+    #expect(backup.status == 4 && backup.errors.contains("u202e"), "\(backup)")
+    expectVisible((backup.status, "", backup.errors), ["backup"])
   }
 
   @Test func `item read --raw writes the bytes of a secret unescaped`() throws {

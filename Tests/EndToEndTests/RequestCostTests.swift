@@ -78,7 +78,7 @@ struct RequestCostTests {
     .enabled(if: canCount, "it counts the instructions of a release build, in valgrind"),
     arguments: [(depth: 64, most: 46_000), (depth: 1, most: 169_600)])
   func `the instructions of a change, batched or alone, stay below their ceiling`(depth: Int, most: Double) throws {
-    let each = try added(1_280, of: [320, 1_600].map { $0 / depth }) { daemon, batches in
+    let each = try added(640, of: [320, 960].map { $0 / depth }) { daemon, batches in
       let client = try daemon.client()
       for batch in 0..<batches {
         try client.send((0..<depth).map { "token put fcm token-\(batch)-\($0)\n" }.joined())

@@ -172,7 +172,7 @@ private struct Difference: Error, CustomStringConvertible {
 
 struct ReferenceModelTests {
   @Test func `rows 40 and 40d: random requests and kills give the answers and events of the reference model`() throws {
-    let sessions = Trial.rounds(80, long: 2_000)
+    let sessions = Trial.rounds(50, long: 2_000)
     let steps = 1_000
     var outcomes: [String: Int] = [:]
     var lost = 0

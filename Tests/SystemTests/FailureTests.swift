@@ -31,7 +31,7 @@ extension SystemTests {
     #expect(device == identifiers.device)
   }
 
-  @Test(arguments: Container.suites)
+  @Test(arguments: Container.oldest)
   func `row 50: however often starts fail, the socket stays, and clients are served after the repair`(
     suite: String
   ) async throws {
@@ -146,7 +146,7 @@ extension SystemTests {
     #expect(try await system.identifiers() == before)
   }
 
-  @Test(arguments: Container.suites)
+  @Test(arguments: Container.oldest)
   func `row 10: identifiers that were given out survive a crash of the system`(suite: String) async throws {
     let system = try await Container.ready(suite)
     // Installed anew, so that the store is young when the system dies.

@@ -101,7 +101,7 @@ extension SystemTests {
     try await system.shell("rm /run/systemd/journald.conf.d/all.conf")
   }
 
-  @Test(arguments: Container.suites)
+  @Test(arguments: Container.oldest)
   func `row 46: without a journal the daemon stops and starts`(suite: String) async throws {
     let (system, _) = try await watched(suite)
     let outcome = try await system.attempt(

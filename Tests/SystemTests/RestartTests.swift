@@ -56,7 +56,7 @@ extension SystemTests {
     #expect(counts.allSatisfy { $0 > Self.restarts })
   }
 
-  @Test(arguments: Container.suites)
+  @Test(arguments: Container.oldest)
   func `row 54: a client with constant requests notices no upgrade of the package`(suite: String) async throws {
     let system = try await Container.ready(suite)
     try await startClient(on: system)

@@ -32,7 +32,7 @@ extension DaemonUnderTest {
     while Date() < deadline {
       shown = try client.statusValue(name)
       if shown == value { return }
-      usleep(1_000)
+      usleep(5_000)
     }
     throw Failure("status shows \(name)=\(shown ?? "nothing"), not \(value)")
   }
