@@ -315,12 +315,14 @@ readonly SLOW_SUITES=(
   CompletionTests ExampleClientTests FleetClusterTests FleetDocumentTests FleetServiceTests HostileDaemonTests ReaderTests
 )
 
+# Prints the filter of all tests that the quick run leaves out.
+slow_tests() { echo "$(trial_names)|$(names_of "${SLOW_SUITES[@]}")|$PLAIN_TESTS|$LOG_FLOODS"; }
+
 # The lanes of the quick run: tests of pure code, and of the built programs. The full run also has trials, edge tests,
 # slow suites and tests of many megabytes. Their suites can be named, too.
 quick_lanes() {
-  local trials letters left_out
-  trials=$(trial_names)
-  left_out="$trials|$(names_of "${SLOW_SUITES[@]}")|$PLAIN_TESTS|$LOG_FLOODS"
+  local letters left_out
+  left_out=$(slow_tests)
   # These lanes wait more than those with sanitizers do.
   most_lanes=9
   lane "pure" tests .build --filter "$PURE_TESTS" --skip "$left_out"
@@ -332,10 +334,10 @@ quick_lanes() {
 
 # The part of the quick run that says most about pure code.
 pure_lanes() {
-  local trials
-  trials=$(trial_names)
-  lane "rules" tests .build --filter '^IdentityCoreTests\.' --skip "$trials"
-  lane "other pure tests" tests .build --filter "$PURE_TESTS" --skip "^IdentityCoreTests\.|$trials"
+  local left_out
+  left_out=$(slow_tests)
+  lane "rules" tests .build --filter '^IdentityCoreTests\.' --skip "$left_out"
+  lane "other pure tests" tests .build --filter "$PURE_TESTS" --skip "^IdentityCoreTests\.|$left_out"
   lane "examples of all verbs" tests .build --filter '\.VerbExampleTests/'
 }
 
