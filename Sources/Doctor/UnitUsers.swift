@@ -12,7 +12,7 @@ enum UnitUsers {
   static func running(in units: Set<String>) -> [String: [UInt32]] {
     guard !units.isEmpty, let names = try? ConfigurationAccess.names(in: "/proc") else { return [:] }
     var users: [String: Set<UInt32>] = [:]
-    for name in names.lazy.filter({ UInt32($0) != nil }).prefix(most) {
+    for name in names.lazy.filter({ $0.first?.isNumber == true }).prefix(most) {
       guard let group = text("/proc/\(name)/cgroup"), let unit = unit(in: group), units.contains(unit),
         let user = text("/proc/\(name)/status").flatMap(effectiveUser)
       else { continue }
@@ -23,12 +23,14 @@ enum UnitUsers {
 
   /// Returns the system service of a process, from the content of `/proc/PID/cgroup` (cgroups(7)).
   ///
-  /// Services of a user's manager do not count, because that user chooses their names.
+  /// Only the first unit below slices counts, because the names below it prove nothing. Services of a user's manager do
+  /// not count, because that user chooses their names.
   static func unit(in group: String) -> String? {
     for line in group.split(separator: "\n") {
-      for part in line.split(separator: "/") where part.hasSuffix(".service") {
-        return part.hasPrefix("user@") ? nil : String(part)
-      }
+      // The number of the hierarchy and the names of its controllers precede the path.
+      let path = line.split(separator: ":", maxSplits: 2, omittingEmptySubsequences: false).last ?? ""
+      guard let unit = path.split(separator: "/").first(where: { !$0.hasSuffix(".slice") }) else { continue }
+      if unit.hasSuffix(".service") { return unit.hasPrefix("user@") ? nil : String(unit) }
     }
     return nil
   }

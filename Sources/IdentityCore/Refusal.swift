@@ -16,6 +16,9 @@ package enum Refusal: Error, Equatable, Sendable {
   case unattested
   /// The peer's user or process has no ID in the daemon's namespaces, so the peer cannot be told from others.
   case foreign
+  /// The peer is in a cgroup below a unit of the system, and the name of the cgroup proves neither a container nor that
+  /// the peer is outside of containers.
+  case unprovenPlace(below: String)
   /// The process that connected has ended, and another process holds the connection.
   case orphaned
   /// Nothing matches the request.

@@ -54,7 +54,7 @@ extension Refusal {
     case .unknownVerb: .unknownVerb
     case .badArgument: .badArgument
     case .invalidUUID: .invalidUUID
-    case .denied, .unattested, .foreign, .orphaned: .denied
+    case .denied, .unattested, .foreign, .unprovenPlace, .orphaned: .denied
     case .notFound: .notFound
     case .exists: .exists
     case .conflict: .conflict
@@ -80,6 +80,9 @@ extension Refusal {
     case .unattested: "the kernel could not identify the client, which may have ended; connect again"
     case .foreign:
       "the client's process or user has no ID in the daemon's namespaces; run the client in these namespaces"
+    case .unprovenPlace(let unit):
+      "the client is in a control group below \(unit), where any name can be made; "
+        + "run the client in a service, or its container in a scope of its own"
     case .orphaned: "the process that opened this connection has ended; connect again"
     case .invalidUUID(let value):
       "\(quoted(value)) is not a valid identifier; give a UUID that is neither all zeros nor all ones"

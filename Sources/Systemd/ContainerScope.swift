@@ -1,9 +1,7 @@
-/// The container that a cgroup belongs to, recognized by the cgroup names that container runtimes use.
-///
-/// Only a container outside any service counts. A container of a service (a quadlet,
-/// `systemd-nspawn@`) counts as the service.
+/// A container, recognized by the cgroup names that container runtimes use. ``GroupPlace`` finds the container of a
+/// process.
 package struct ContainerScope: Hashable, Sendable {
-  /// The runtime's ID, or the name of a machine or of an LXC container.
+  /// The runtime's ID, or the name of a machine, of an LXC container, or of a scope whose ID is no ID of a container.
   package let id: String
   /// The user whose manager runs the container; nil for a container of the system.
   ///
@@ -13,53 +11,78 @@ package struct ContainerScope: Hashable, Sendable {
   /// The ID or name, followed by `@UID` for a user's container.
   package var name: String { owner.map { "\(id)@\($0)" } ?? id }
 
-  /// The prefixes of a container's ID in the name of a runtime's scope or folder.
-  private static let runtimes = ["docker-", "libpod-", "crio-", "cri-containerd-", "nerdctl-"]
-  /// The prefixes of an LXC container's name. The monitor, a process of the host, is in
-  /// another cgroup (lxc.container.conf(5)).
-  private static let linuxContainers = ["lxc.payload."]
+  /// The prefixes that runtimes put before a container's ID in the name of its scope or folder.
+  private static let runtimes = [
+    "docker-", "libpod-", "crio-", "cri-containerd-", "nerdctl-", "buildkit-", "buildah-", "runc-", "crun-", "youki-",
+  ]
+  /// The prefixes of the name of a monitor, which is a process of the host (conmon(8)). An ID of a container follows.
+  private static let monitors = ["libpod-conmon-", "crio-conmon-"]
+  /// The prefix of an LXC container's name. The monitor, a process of the host, is in another cgroup
+  /// (lxc.container.conf(5)).
+  private static let linuxContainer = "lxc.payload."
+  /// The folders that contain only LXC containers, each named after its container.
+  private static let linuxContainerFolders: Set<Substring> = ["lxc", "lxc.payload"]
+  /// The folders in which runtimes place containers and nothing else but monitors.
+  private static let runtimeFolders: Set<Substring> = ["docker", "buildkit", "libpod_parent", "kubepods.slice"]
+  /// The folder of Kubernetes pods, and the folders in it that contain containers or further folders.
+  private static let pods: Substring = "kubepods"
+  private static let podClasses: Set<Substring> = ["burstable", "besteffort", "guaranteed"]
   /// The length of a container's ID, in hexadecimal digits.
   private static let idLength = 64
 
-  /// Finds the container in the path of a cgroup.
+  init(id: String, owner: UInt32?) {
+    self.id = id
+    self.owner = owner
+  }
+
+  /// Returns the ID or name of the container that a cgroup was made for.
   ///
-  /// - Parameter path: the path of the cgroup in its hierarchy, as in `/proc/PID/cgroup`.
-  /// - Returns: nil if the path leads to a service first, or contains no container.
-  package init?(group path: String) {
-    var owner: UInt32?
-    var folder = Substring()
-    for part in path.split(separator: "/") {
-      if let user = Self.owner(ofManager: part) {
-        owner = user
-      } else if part.hasSuffix(".service") {
-        return nil
-      } else if let id = Self.id(of: part, in: folder) {
-        self.id = id
-        self.owner = owner
-        return
-      }
-      folder = part
+  /// - Parameters:
+  ///   - part: the name of the cgroup.
+  ///   - above: the names of the cgroups that contain it, none of which was made for a container.
+  /// - Returns: nil if the cgroup was made for no container.
+  static func id(of part: Substring, in above: ArraySlice<Substring>) -> String? {
+    let folder = above.last ?? ""
+    // An administrator names an LXC container, and may name it like a unit.
+    if part.hasPrefix(linuxContainer) { return safe(Array(part.dropFirst(linuxContainer.count).utf8)) }
+    if linuxContainerFolders.contains(folder) { return safe(Array(part.utf8)) }
+    let name: Substring
+    switch UnitName(part)?.kind {
+    case .scope: name = part.dropLast(".scope".count)
+    case nil: name = part
+    case .service, .slice, .other: return nil
     }
-    return nil
-  }
-
-  private static func owner(ofManager part: Substring) -> UInt32? {
-    guard part.hasPrefix("user@"), part.hasSuffix(".service") else { return nil }
-    return UInt32(part.dropFirst("user@".count).dropLast(".service".count))
-  }
-
-  private static func id(of part: Substring, in folder: Substring) -> String? {
-    let isScope = part.hasSuffix(".scope")
-    let name = isScope ? part.dropLast(".scope".count) : part
-    // A runtime's monitor is a process of the host (conmon(8)).
-    if name.hasPrefix("libpod-conmon-") || name.hasPrefix("crio-conmon-") { return nil }
-    if isScope, name.hasPrefix("machine-") { return safe(unescaped(name.dropFirst("machine-".count))) }
-    for prefix in linuxContainers where part.hasPrefix(prefix) { return safe(Array(part.dropFirst(prefix.count).utf8)) }
-    if folder == "lxc" || folder == "lxc.payload" { return safe(Array(part.utf8)) }
+    if isMonitor(name, in: folder) { return nil }
+    let machine = "machine-"
+    if name != part, name.hasPrefix(machine) { return safe(unescaped(name.dropFirst(machine.count))) }
     // The cgroup driver that does not use systemd names the folder after the ID alone.
-    let candidate = runtimes.first { name.hasPrefix($0) }.map { name.dropFirst($0.count) } ?? name
-    if isID(candidate) { return String(candidate) }
-    return folder == "machine.slice" && !part.hasSuffix(".slice") ? safe(unescaped(name)) : nil
+    if isID(name) { return String(name) }
+    if let prefix = runtimes.first(where: { name.hasPrefix($0) }) {
+      let id = name.dropFirst(prefix.count)
+      // With its prefix, the name of another tool's container cannot pass for the name of a machine.
+      return isID(id) ? String(id) : safe(unescaped(name))
+    }
+    if folder == "machine.slice" || folder.hasPrefix("machine-") && folder.hasSuffix(".slice") {
+      return safe(unescaped(name))
+    }
+    // With its folder, for the same reason.
+    return isForContainers(part, above, folder) ? safe(unescaped(Substring("\(folder)-\(name)"))) : nil
+  }
+
+  /// Returns whether a cgroup contains the monitor of a container.
+  private static func isMonitor(_ name: Substring, in folder: Substring) -> Bool {
+    monitors.contains { name.hasPrefix($0) && isID(name.dropFirst($0.count)) }
+      || folder == "libpod_parent" && name == "conmon"
+  }
+
+  /// Returns whether only containers have cgroups at this place, whatever their names.
+  private static func isForContainers(
+    _ part: Substring, _ above: ArraySlice<Substring>, _ folder: Substring
+  ) -> Bool {
+    if folder == "docker" && part == "buildkit" { return false }
+    if runtimeFolders.contains(folder) { return true }
+    if folder.hasPrefix("kubepods-"), folder.hasSuffix(".slice") { return true }
+    return above.contains(pods) && !podClasses.contains(part) && !part.hasPrefix("pod")
   }
 
   private static func isID(_ text: Substring) -> Bool {
@@ -75,7 +98,7 @@ package struct ContainerScope: Hashable, Sendable {
     var rest = Array(name.utf8)[...]
     while let byte = rest.popFirst() {
       guard byte == UInt8(ascii: "\\"), rest.first == UInt8(ascii: "x"),
-        let value = UInt8(String(decoding: rest.dropFirst().prefix(2), as: UTF8.self), radix: 16)
+        let value = hexadecimal(rest.dropFirst().prefix(2))
       else {
         bytes.append(byte)
         continue
@@ -84,6 +107,14 @@ package struct ContainerScope: Hashable, Sendable {
       rest = rest.dropFirst(3)
     }
     return bytes
+  }
+
+  /// Returns the value of two hexadecimal digits; nil for any other bytes.
+  private static func hexadecimal(_ digits: ArraySlice<UInt8>) -> UInt8? {
+    guard digits.count == 2, let first = digits.first, first != UInt8(ascii: "+"), first != UInt8(ascii: "-") else {
+      return nil
+    }
+    return UInt8(String(decoding: digits, as: UTF8.self), radix: 16)
   }
 
   /// Returns a name that cannot be mistaken for another one: all but letters, digits, `.`, `_` and `-` are escaped.

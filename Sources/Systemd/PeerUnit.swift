@@ -1,33 +1,47 @@
 import CSystemd
 import Glibc
 
-/// The service or the container of a connected peer, according to its cgroup.
+/// The place of a connected peer, according to its cgroup.
 package struct PeerGroup: Equatable, Sendable {
-  /// The service; nil outside any service.
-  package let unit: PeerUnit?
-  /// The container; nil outside any container, in a service, and in the daemon's own container.
-  package let container: ContainerScope?
+  /// The place among units and containers.
+  package enum Place: Equatable, Sendable {
+    /// In no service and no container: in a login session, in another scope, or outside systemd's tree.
+    case outside
+    /// In a service, which may be the container of the process.
+    case service(PeerUnit)
+    /// In a container outside of services, other than the container of this process.
+    case container(ContainerScope)
+    /// Below a unit of the system that is neither; see ``GroupPlace/below(unit:)``.
+    case below(unit: String)
+  }
+
+  /// The place.
+  package let place: Place
   /// The user of the slice that contains the cgroup (`user-UID.slice`, user@.service(5)); nil outside such slices.
   package let user: UInt32?
 
+  /// The service; nil outside any service.
+  package var unit: PeerUnit? { if case .service(let unit) = place { unit } else { nil } }
+  /// The container; nil outside any container, and in a service.
+  package var container: ContainerScope? { if case .container(let container) = place { container } else { nil } }
+
   /// Looks up the peer of a connected Unix socket; see ``PeerUnit/look(up:)``.
   ///
-  /// - Parameter own: the container that the daemon is in. A peer in the same container counts as a
-  ///   peer outside any container.
-  static func look(up socket: Int32, path: String?, own: ContainerScope?) throws(SystemdError) -> PeerGroup {
+  /// - Parameter root: the path that counts as the root of the hierarchy; see ``GroupPlace/root(of:)``.
+  static func look(up socket: Int32, path: String?, below root: GroupPlace.Path) throws(SystemdError) -> PeerGroup {
     let user = path.flatMap { Self.user(ofSlice: $0) }
-    if let container = path.flatMap({ ContainerScope(group: $0) }), container != own {
-      return PeerGroup(unit: nil, container: container, user: user)
+    switch path.map({ GroupPlace(of: $0, below: root) }) ?? .outside {
+    case .container(let container): return PeerGroup(place: .container(container), user: user)
+    case .below(let unit): return PeerGroup(place: .below(unit: unit), user: user)
+    case .outside:
+      return PeerGroup(place: try PeerUnit.look(up: socket).map(Place.service) ?? .outside, user: user)
     }
-    return PeerGroup(unit: try PeerUnit.look(up: socket), container: nil, user: user)
   }
 
   private static func user(ofSlice path: String) -> UInt32? {
     let parts = path.split(separator: "/").prefix(2)
-    guard parts.count == 2, parts[0] == "user.slice", parts[1].hasPrefix("user-"), parts[1].hasSuffix(".slice") else {
-      return nil
-    }
-    return UInt32(parts[1].dropFirst("user-".count).dropLast(".slice".count))
+    guard parts.count == 2, parts[0] == "user.slice" else { return nil }
+    return UnitName(parts[1])?.slicedUser
   }
 }
 
@@ -56,16 +70,12 @@ package struct PeerUnit: Equatable, Sendable {
   /// - Throws: an error if the cgroup cannot be read.
   package static func look(up socket: Int32) throws(SystemdError) -> PeerUnit? {
     guard let unit = try unsafe name("sd_peer_get_unit", { unsafe sd_peer_get_unit(socket, $0) }) else { return nil }
-    guard unit.utf8.starts(with: "user@".utf8) else {
-      guard unit.hasSuffix(".service") else { return nil }
-      return PeerUnit(name: unit, owner: nil, controlGroup: nil)
-    }
+    guard let found = UnitName(Substring(unit)), found.kind == .service else { return nil }
+    guard let owner = found.managedUser else { return PeerUnit(name: unit, owner: nil, controlGroup: nil) }
     // Below user@UID.service the tree belongs to that user, so the name is only as trustworthy as the user.
     guard let userUnit = try unsafe name("sd_peer_get_user_unit", { unsafe sd_peer_get_user_unit(socket, $0) }),
       userUnit.hasSuffix(".service")
     else { return nil }
-    var owner: uid_t = 0
-    try checked("sd_peer_get_owner_uid", unsafe sd_peer_get_owner_uid(socket, &owner))
     let own = try group(of: socket).flatMap { controlGroup(ofUserUnit: userUnit, in: $0) }
     return PeerUnit(name: userUnit, owner: owner, controlGroup: own.flatMap { number(ofGroup: $0) })
   }
@@ -96,7 +106,7 @@ package struct PeerUnit: Equatable, Sendable {
   /// - Returns: nil if the unit is not on the path.
   package static func controlGroup(ofUserUnit unit: String, in group: String) -> String? {
     let parts = group.split(separator: "/")
-    guard let manager = parts.firstIndex(where: { $0.hasPrefix("user@") && $0.hasSuffix(".service") }),
+    guard let manager = parts.firstIndex(where: { UnitName($0)?.managedUser != nil }),
       // systemd puts an underscore before a name that the kernel could use for a file of its own.
       let own = parts[(manager + 1)...].firstIndex(where: { $0 == unit || $0 == "_\(unit)" })
     else { return nil }

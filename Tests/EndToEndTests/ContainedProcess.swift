@@ -86,31 +86,35 @@ extension DaemonUnderTest {
   func ask(
     _ requests: [String], in group: ControlGroup?, _ namespaces: [String] = Namespaces.container, as user: Int
   ) throws -> [String] {
-    let lines = try lines(after: requests, in: group, namespaces, as: user)
+    let lines = try contained(requests, at: socket, in: group, namespaces, as: user)
     guard lines.count(where: { !$0.hasPrefix("*") }) == requests.count else { throw Failure("\(lines)") }
     return lines
   }
 
   /// Connects from a process in a container and returns the lines that the daemon sends unasked. The process sends no
   /// request, because a refused peer may be unable to write.
-  func greeting(in group: ControlGroup, as user: Int) throws -> [String] {
-    try lines(after: [], in: group, Namespaces.container, as: user)
+  func greeting(in group: ControlGroup, _ namespaces: [String] = Namespaces.container, as user: Int) throws -> [String]
+  {
+    try contained([], at: socket, in: group, namespaces, as: user)
   }
+}
 
-  private func lines(
-    after requests: [String], in group: ControlGroup?, _ namespaces: [String], as user: Int
-  ) throws -> [String] {
-    let enters = group == nil ? "" : #"echo $$ >"$0/cgroup.procs" && "#
-    var command = ["setpriv", "--reuid=\(user)", "--regid=\(user)", "--clear-groups", "--bounding-set=-all"]
-    // Root may create any namespace, and does so before it becomes the user. A user namespace is created by the user.
-    let unshares = namespaces.isEmpty ? [] : ["unshare"] + namespaces + ["--"]
-    let isUsers = namespaces.contains("--user")
-    command = isUsers ? command + unshares : unshares + command
-    let result = try run(
-      ["sh", "-c", #"\#(enters)exec "$@""#, group?.path ?? "sh"] + command
-        + ["socat", "-t", "20", "-", "UNIX-CONNECT:\(socket)"],
-      input: requests.map { "\($0)\n" }.joined())
-    guard result.status == 0 else { throw Failure("\(result)") }
-    return result.output.split(separator: "\n").map(String.init)
-  }
+/// Sends requests to a socket from a process in a cgroup and in namespaces, as a user, and returns the received lines.
+///
+/// A refused process may be unable to write, so its requests may be missing.
+func contained(
+  _ requests: [String], at socket: String, in group: ControlGroup?, _ namespaces: [String], as user: Int
+) throws -> [String] {
+  let enters = group == nil ? "" : #"echo $$ >"$0/cgroup.procs" && "#
+  var command = ["setpriv", "--reuid=\(user)", "--regid=\(user)", "--clear-groups", "--bounding-set=-all"]
+  // Root may create any namespace, and does so before it becomes the user. A user namespace is created by the user.
+  let unshares = namespaces.isEmpty ? [] : ["unshare"] + namespaces + ["--"]
+  let isUsers = namespaces.contains("--user")
+  command = isUsers ? command + unshares : unshares + command
+  let result = try run(
+    ["sh", "-c", #"\#(enters)exec "$@""#, group?.path ?? "sh"] + command
+      + ["socat", "-t", "20", "-", "UNIX-CONNECT:\(socket)"],
+    input: requests.map { "\($0)\n" }.joined())
+  guard result.status == 0 else { throw Failure("\(result)") }
+  return result.output.split(separator: "\n").map(String.init)
 }

@@ -28,6 +28,11 @@ struct ErrorTextTests {
         .foreign,
         "denied the client's process or user has no ID in the daemon's namespaces; run the client in these namespaces"
       ),
+      (
+        .unprovenPlace(below: "run-1.scope"),
+        "denied the client is in a control group below run-1.scope, where any name can be made; "
+          + "run the client in a service, or its container in a scope of its own"
+      ),
       (.orphaned, "denied the process that opened this connection has ended; connect again"),
       (.badArgument(verb: "backup", .missingAttribute("key")), "bad-argument backup: key= is missing"),
       (

@@ -41,8 +41,30 @@ import Testing
       let found = try PeerGroups(atMost: 4).look(up: peer.socket, in: group)
       #expect((found.unit, found.container?.name) == (nil, id))
     }
-    let own = PeerGroups(atMost: 4, own: ContainerScope(group: "/docker/\(id)"))
+    let own = PeerGroups(atMost: 4, own: "/system.slice/\(name)/docker-\(id).scope/other")
     #expect(try own.look(up: peer.socket, in: number).container == nil)
+  }
+
+  @Test func `a group below a scope is told apart, also from the cache`() throws {
+    let groups = PeerGroups(atMost: 4)
+    let path = "system.slice/\(name)-a.scope/machine-victim.scope"
+    let peer = try Peer(in: path)
+    let number = try Peer.number(of: path)
+    for socket in [peer.socket, -1] {
+      let found = try groups.look(up: socket, in: number)
+      #expect(found.place == .below(unit: "\(name)-a.scope"))
+      #expect(found.unit == nil && found.container == nil)
+    }
+  }
+
+  // '+' is no character of a unit name, so libsystemd sees no unit there.
+  @Test(arguments: [("+54321", nil), ("054321", "user@054321.service"), ("54321x", "user@54321x.service")])
+  func `a manager without a user's ID is a service of the system`(text: String, unit: String?) throws {
+    let path = "user.slice/user-\(text).slice/user@\(text).service/app.slice/\(name).service"
+    let peer = try Peer(in: path)
+    let found = try PeerGroups(atMost: 4).look(up: peer.socket, in: nil)
+    #expect(found.unit?.name == unit && found.unit?.owner == nil)
+    #expect(found.user == nil)
   }
 
   @Test func `without a group from the kernel each peer is looked up`() throws {

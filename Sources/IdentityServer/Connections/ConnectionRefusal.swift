@@ -29,7 +29,7 @@ struct ConnectionRefusal: Error {
   /// Creates the refusal of a peer whose attestation failed; see ``PeerAttestation``.
   init(failedAttestation refusal: Refusal) {
     reason =
-      switch refusal.code {
+      switch refusal {
       case .busy: .resources
       case .denied: .denied
       default: .unattested

@@ -64,8 +64,7 @@ struct AttestationRules {
   /// Reads the daemon's own user namespace, cgroup and other namespaces, and applies settings.
   init(_ settings: ServerSettings) throws(SystemError) {
     unnamedUser = try UserNamespace.unnamedUser()
-    groups = PeerGroups(
-      atMost: Bound.peerGroups, own: try ProcessFacts.ownControlGroup().flatMap { ContainerScope(group: $0) })
+    groups = PeerGroups(atMost: Bound.peerGroups, own: try ProcessFacts.ownControlGroup())
     namespaces = try ProcessNamespaces()
     use(settings)
   }
@@ -108,6 +107,7 @@ struct PeerAttestation: ~Copyable {
   ///   - latest: the peer that connected last, which is most often the one that connects now. The kernel is queried all
   ///     the same. If its answers are equal, the conclusions from them are reused.
   /// - Throws: `unattested` if the peer was gone too early; `foreign` if the peer has no ID in the daemon's namespaces;
+  ///   `unprovenPlace` if the names of its cgroups prove nothing;
   ///   `denied` if the peer is in a container that is not served; `busy` if the daemon is out of descriptors or memory.
   init(of socket: borrowing Descriptor, by rules: borrowing AttestationRules, latest: AttestedPeer?) throws(Refusal) {
     do {
@@ -131,6 +131,7 @@ struct PeerAttestation: ~Copyable {
         attested = latest
       } else {
         let group = try rules.groups.look(up: socket.number, in: number)
+        if case .below(let unit) = group.place { throw Refusal.unprovenPlace(below: unit) }
         let place = PeerPlace(
           unit: group.unit.map { Text($0.name) }, owner: group.unit?.owner ?? group.container?.owner,
           container: group.container.map { Text($0.id) },
