@@ -15,6 +15,8 @@ package struct Examination: Sendable {
     case refused(Int32)
     /// The daemon may belong to an untrusted user. Nothing was sent.
     case untrusted(SocketFault)
+    /// The daemon refused the connection for this reason, because it cannot tell who the caller is or does not serve it.
+    case denied(String)
     /// The daemon, or its accept queue, has no room for another connection.
     case busy(String)
     /// The daemon accepted the connection and did not answer in time.
@@ -26,7 +28,7 @@ package struct Examination: Sendable {
     var isDoubtful: Bool {
       switch self {
       case .silent, .broken: true
-      case .answered, .avoided, .refused, .untrusted, .busy: false
+      case .answered, .avoided, .refused, .untrusted, .denied, .busy: false
       }
     }
   }
@@ -96,7 +98,9 @@ package struct Examination: Sendable {
 
   private static func contact(_ socket: DaemonSocket, until deadline: UInt64) -> (Contact, DaemonAnswers?) {
     do throws(DaemonConnection.Failure) {
-      return (.answered, try DaemonAnswers(from: socket, until: deadline))
+      let answers = try DaemonAnswers(from: socket, until: deadline)
+      if let denial = answers.denial { return (.denied(denial), nil) }
+      return (.answered, answers)
     } catch {
       let contact: Contact =
         switch error {
@@ -145,6 +149,8 @@ package struct Examination: Sendable {
 
 /// The daemon's answers on one connection.
 struct DaemonAnswers: Equatable, Sendable {
+  /// The reason why the daemon refused the connection. Then it gave no answers.
+  private(set) var denial: String?
   /// The name and version in the answer to `hello`.
   var hello: [String] = []
   /// The version of the protocol in the answer to `hello`.
@@ -195,7 +201,13 @@ struct DaemonAnswers: Equatable, Sendable {
       }
     }
     let hello = try ask("hello")
-    if case .error("busy", let why) = hello.final { throw .busy("\(why)") }
+    switch hello.final {
+    case .error("busy", let why): throw .busy("\(why)")
+    case .error("denied", let why):
+      denial = "\(why)"
+      return
+    case .ok, .row, .event, .error: break
+    }
     if case .ok(let content) = hello.final {
       self.hello = content.words.map { "\($0)" }
       lineProtocol = content["protocol"].map { "\($0)" } ?? ""

@@ -19,6 +19,8 @@ package enum Refusal: Error, Equatable, Sendable {
   /// The peer is in a cgroup below a unit of the system, and the name of the cgroup proves neither a container nor that
   /// the peer is outside of containers.
   case unprovenPlace(below: String)
+  /// No cgroups are mounted where the daemon runs, so the daemon cannot tell who any peer is.
+  case noControlGroups
   /// The process that connected has ended, and another process holds the connection.
   case orphaned
   /// Nothing matches the request.

@@ -54,7 +54,7 @@ extension Refusal {
     case .unknownVerb: .unknownVerb
     case .badArgument: .badArgument
     case .invalidUUID: .invalidUUID
-    case .denied, .unattested, .foreign, .unprovenPlace, .orphaned: .denied
+    case .denied, .unattested, .foreign, .unprovenPlace, .noControlGroups, .orphaned: .denied
     case .notFound: .notFound
     case .exists: .exists
     case .conflict: .conflict
@@ -83,6 +83,9 @@ extension Refusal {
     case .unprovenPlace(let unit):
       "the client is in a control group below \(unit), where any name can be made; "
         + "run the client in a service, or its container in a scope of its own"
+    case .noControlGroups:
+      "no control groups are mounted on /sys/fs/cgroup where the daemon runs, so no client can be identified; "
+        + "mount them ('identityctl check' shows the command)"
     case .orphaned: "the process that opened this connection has ended; connect again"
     case .invalidUUID(let value):
       "\(quoted(value)) is not a valid identifier; give a UUID that is neither all zeros nor all ones"

@@ -120,8 +120,8 @@ package struct PeerUnit: Equatable, Sendable {
     var name: UnsafeMutablePointer<CChar>?
     let code = unsafe look(&name)
     defer { unsafe free(name) }
-    // The process is outside any unit, or systemd does not manage the cgroups of this machine.
-    if [-ENXIO, -ENODATA, -ENOMEDIUM, -EUNATCH].contains(code) { return nil }
+    // The process is outside any unit. Not ENOMEDIUM, the error without a mounted hierarchy, where nothing is known.
+    if [-ENXIO, -ENODATA, -EUNATCH].contains(code) { return nil }
     try checked(call, code)
     return unsafe name.map { unsafe String(cString: $0) }
   }

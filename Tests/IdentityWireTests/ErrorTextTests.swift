@@ -33,6 +33,11 @@ struct ErrorTextTests {
         "denied the client is in a control group below run-1.scope, where any name can be made; "
           + "run the client in a service, or its container in a scope of its own"
       ),
+      (
+        .noControlGroups,
+        "denied no control groups are mounted on /sys/fs/cgroup where the daemon runs, so no client can be identified; "
+          + "mount them ('identityctl check' shows the command)"
+      ),
       (.orphaned, "denied the process that opened this connection has ended; connect again"),
       (.badArgument(verb: "backup", .missingAttribute("key")), "bad-argument backup: key= is missing"),
       (

@@ -44,7 +44,7 @@ extension SocketFacts {
   private var fault: Finding.Fault? {
     let path = examination.socketPath
     switch examination.contact {
-    case .answered, .avoided, .refused(EACCES): return nil
+    case .answered, .avoided, .denied, .refused(EACCES): return nil
     case .busy(let why): return .failure("\(path) is busy: \(why)", .root("ss", "-x", "-p", "src", path))
     case .silent:
       let limit = Examination.patienceSeconds

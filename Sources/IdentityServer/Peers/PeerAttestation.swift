@@ -107,7 +107,7 @@ struct PeerAttestation: ~Copyable {
   ///   - latest: the peer that connected last, which is most often the one that connects now. The kernel is queried all
   ///     the same. If its answers are equal, the conclusions from them are reused.
   /// - Throws: `unattested` if the peer was gone too early; `foreign` if the peer has no ID in the daemon's namespaces;
-  ///   `unprovenPlace` if the names of its cgroups prove nothing;
+  ///   `unprovenPlace` if the names of its cgroups prove nothing; `noControlGroups` if cgroups cannot be read;
   ///   `denied` if the peer is in a container that is not served; `busy` if the daemon is out of descriptors or memory.
   init(of socket: borrowing Descriptor, by rules: borrowing AttestationRules, latest: AttestedPeer?) throws(Refusal) {
     do {
@@ -166,7 +166,7 @@ struct PeerAttestation: ~Copyable {
       throw .busy("the daemon is out of descriptors or memory; try again later")
     } catch {
       // An unknown fact leaves the peer unattested, because an error on this path must never grant rights.
-      throw .unattested
+      throw ControlGroups.areMounted ? .unattested : .noControlGroups
     }
   }
 
