@@ -116,6 +116,9 @@ let package = Package(
       name: "IdentityStore", dependencies: ["IdentityCore", "IdentityWire", "LinuxSystem", "CSQLite", "CSodium"],
       swiftSettings: fast),
 
+    // The identity of peers, for each socket of this project.
+    .target(name: "Attestation", dependencies: ["IdentityCore", "LinuxSystem", "Systemd"], swiftSettings: fast),
+
     // The fleet's connections.
     .target(name: "Mosquitto", dependencies: ["CMosquitto", "LinuxSystem"], swiftSettings: strict),
 
@@ -131,7 +134,8 @@ let package = Package(
     // COMPOSE: the daemon's loop, and the client's side of the socket.
     .target(
       name: "IdentityServer",
-      dependencies: ["IdentityCore", "IdentityWire", "IdentityStore", "LinuxSystem", "Systemd"], swiftSettings: fast),
+      dependencies: ["Attestation", "IdentityCore", "IdentityWire", "IdentityStore", "LinuxSystem", "Systemd"],
+      swiftSettings: fast),
     .target(
       name: "IdentityClient", dependencies: ["IdentityCore", "IdentityWire", "LinuxSystem"], swiftSettings: strict),
 
@@ -139,7 +143,8 @@ let package = Package(
     .target(
       name: "FleetService",
       dependencies: [
-        "ConfigurationFiles", "FleetCore", "FleetSeal", "FleetWire", "IdentityClient", "IdentityCore", "IdentityWire",
+        "Attestation", "ConfigurationFiles", "FleetCore", "FleetSeal", "FleetWire", "IdentityClient", "IdentityCore",
+        "IdentityWire",
         "LinuxSystem", "Mosquitto", "QRCodes", "Systemd",
       ], swiftSettings: strict),
 
@@ -219,7 +224,8 @@ let package = Package(
     .testTarget(
       name: "IdentityServerTests",
       dependencies: [
-        "IdentityServer", "IdentityCore", "IdentityStore", "IdentityWire", "LinuxSystem", "Systemd", "TestSupport",
+        "Attestation", "IdentityServer", "IdentityCore", "IdentityStore", "IdentityWire", "LinuxSystem", "Systemd",
+        "TestSupport",
       ], swiftSettings: strict),
     .testTarget(
       name: "IdentityClientTests",

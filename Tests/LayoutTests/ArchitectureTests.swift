@@ -14,14 +14,17 @@ struct ArchitectureTests {
     "ConfigurationFiles": ["CInih", "Glibc", "LinuxSystem"],
     "AppManifests": ["ConfigurationFiles", "IdentityCore", "LinuxSystem", "Glibc"],
     "IdentityStore": ["IdentityCore", "IdentityWire", "LinuxSystem", "CSQLite", "CSodium", "Glibc", "Synchronization"],
+    "Attestation": ["Glibc", "IdentityCore", "LinuxSystem", "Systemd"],
     "Mosquitto": ["CMosquitto", "Glibc", "LinuxSystem"],
     "QRCodes": ["CQREncode", "Glibc"],
     "FleetSeal": ["FleetWire", "IdentityCore", "CSodium"],
     "IdentityServer": [
-      "IdentityCore", "IdentityWire", "IdentityStore", "LinuxSystem", "Systemd", "Glibc", "Synchronization",
+      "Attestation", "IdentityCore", "IdentityWire", "IdentityStore", "LinuxSystem", "Systemd", "Glibc",
+      "Synchronization",
     ],
     "FleetService": [
-      "ConfigurationFiles", "FleetCore", "FleetSeal", "FleetWire", "IdentityClient", "IdentityCore", "IdentityWire",
+      "Attestation", "ConfigurationFiles", "FleetCore", "FleetSeal", "FleetWire", "IdentityClient", "IdentityCore",
+      "IdentityWire",
       "LinuxSystem", "Mosquitto", "QRCodes", "Systemd",
     ],
     "identity-fleet": [
@@ -64,7 +67,8 @@ struct ArchitectureTests {
   }
 
   @Test(arguments: [
-    "IdentityCore", "IdentityWire", "FleetWire", "FleetCore", "FleetService", "IdentityServer", "IdentityClient",
+    "IdentityCore", "IdentityWire", "Attestation", "FleetWire", "FleetCore", "FleetService", "IdentityServer",
+    "IdentityClient",
     "ClientFormats", "Doctor", "identityd", "identityctl", "identity-fleet",
   ])
   func `unsafe code is only in the edge targets`(target: String) throws {

@@ -1,3 +1,4 @@
+import Attestation
 import IdentityCore
 import IdentityWire
 import LinuxSystem
@@ -41,7 +42,7 @@ final class Admission {
     self.loop = loop
     self.log = log
     limits = settings.limits
-    rules = try AttestationRules(settings)
+    rules = try AttestationRules(settings.attestation)
   }
 
   // MARK: Rules
@@ -49,7 +50,7 @@ final class Admission {
   /// Applies new settings to later connections.
   func use(_ settings: ServerSettings) {
     limits = settings.limits
-    rules.use(settings)
+    rules.settings = settings.attestation
   }
 
   /// Applies the claims of new manifests to later connections.
@@ -101,7 +102,7 @@ final class Admission {
       return nil
     }
     let connection = connections.insert(socket, peer: attested.peer.held, limits)
-    connection.process = consume attested.process
+    connection.process = attested.intoProcess()
     measurements.accepted += 1
     return connection
   }

@@ -1,3 +1,4 @@
+import Attestation
 import Glibc
 import IdentityCore
 import IdentityWire
@@ -207,24 +208,6 @@ final class Connection {
 
   /// Whether no request is in progress and no output is pending.
   var isIdle: Bool { session.hasAnswered && !hasUnsentOutput }
-}
-
-/// A peer with the facts that follow from it, shared by the connections of a process.
-final class HeldPeer {
-  let peer: Peer
-  /// The number of the peer in ``KnownAnswers``; 0 before its first request.
-  var number: KnownAnswers.PeerNumber = 0
-
-  /// The principal that is charged. Stored separately, because a computation from the peer would copy the peer.
-  let principal: Principal
-  /// Whether the principal may use the reserve; see ``Limits/reservePercent``.
-  let usesReserve: Bool
-
-  init(_ peer: Peer, _ principal: Principal, usesReserve: Bool = false) {
-    self.peer = peer
-    self.principal = principal
-    self.usesReserve = usesReserve
-  }
 }
 
 // MARK: - Particulars

@@ -1,3 +1,4 @@
+import Attestation
 import Glibc
 import IdentityCore
 import IdentityWire

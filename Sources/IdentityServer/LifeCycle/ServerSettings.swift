@@ -1,3 +1,4 @@
+import Attestation
 package import IdentityCore
 
 /// The settings of the administrator that the loop uses.
@@ -26,6 +27,16 @@ package struct ServerSettings: Equatable, Sendable {
 
   /// Creates the settings as shipped.
   package init() {}
+
+  /// The settings about peers.
+  var attestation: AttestationSettings {
+    var settings = AttestationSettings()
+    settings.adminGroup = adminGroup
+    settings.monitorGroup = monitorGroup
+    settings.containers = containers
+    settings.ranges = userRanges
+    return settings
+  }
 }
 
 /// The reason why a configuration was refused.

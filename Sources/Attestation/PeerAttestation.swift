@@ -1,99 +1,14 @@
 import Glibc
-import IdentityCore
-import LinuxSystem
+package import IdentityCore
+package import LinuxSystem
 import Systemd
 
-/// An attested peer and the evidence for it.
-struct AttestedPeer {
-  /// The evidence; nil if it does not suffice to recognize the peer: the kernel is too old to report all of it, or the
-  /// cgroup is not cached.
-  let facts: PeerFacts?
-  var held: HeldPeer
-  /// The user whose slice the peer is in, if any.
-  let sliceUser: UInt32?
-}
-
-/// Facts gathered about a peer at connect time. Equal facts mean the same peer.
-struct PeerFacts {
-  let credentials: PeerCredentials
-  /// The ID of the peer's cgroup, which is in the cache of ``PeerGroups``.
-  let group: UInt64
-  /// The inode number of the process's pidfd, which is unique within a boot. So the process is the one whose PID
-  /// namespace was examined.
-  let inode: UInt64
-  /// The service of the cgroup, as it counts for the peer's user; see ``PeerPlace/counting(for:_:)``.
-  let unit: PeerUnit?
-  let session: SessionAnchor?
-  let rights: PeerRights
-}
-
-/// The rights of a peer by its user and groups, unless it is contained.
-struct PeerRights: Equatable {
-  /// See ``Peer/isAdmin``.
-  var isAdmin: Bool
-  /// See ``Peer/isMonitor``.
-  var isMonitor: Bool
-}
-
-/// The facts and settings by which peers are attested.
-struct AttestationRules {
-  /// The user ID that the kernel reports for every user without an ID in the daemon's user namespace;
-  /// see ``UserNamespace``.
-  ///
-  /// A peer with this user ID is refused, because the ID stands for many users. Nil if every user has an ID.
-  let unnamedUser: UInt32?
-  /// The group ID of `AdminGroup=`; nil if there is none.
-  private(set) var adminGroup: UInt32?
-  /// The group ID of `MonitorGroup=`; nil if there is none.
-  private(set) var monitorGroup: UInt32?
-  /// The daemon's own user, who can read the state itself and so may monitor the daemon.
-  let ownUser = Accounts.ownUserID
-  /// The policy for containers that no manifest admits.
-  private(set) var containers = ContainerPolicy.own
-  /// The ranges of user IDs of regular users and of services.
-  private(set) var ranges = UserRanges()
-  /// The claims of the manifests.
-  var claims = AppClaims()
-  /// The ranges of subordinate users.
-  var subordinates = SubordinateUsers()
-  /// The cache of services and containers by cgroup.
-  let groups: PeerGroups
-  /// The namespaces of the daemon.
-  let namespaces: ProcessNamespaces
-
-  /// Reads the daemon's own user namespace, cgroup and other namespaces, and applies settings.
-  init(_ settings: ServerSettings) throws(SystemError) {
-    unnamedUser = try UserNamespace.unnamedUser()
-    groups = PeerGroups(atMost: Bound.peerGroups, own: try ProcessFacts.ownControlGroup())
-    namespaces = try ProcessNamespaces()
-    use(settings)
-  }
-
-  /// Returns a peer with the principal that is charged, and its right to the reserve.
-  func held(_ peer: Peer) -> HeldPeer {
-    HeldPeer(
-      peer, Principal(of: peer, subordinates),
-      usesReserve: !peer.place.isContained && ranges.isForServices(peer.userID))
-  }
-
-  /// Returns whether a user is a regular user.
-  func isRegular(_ user: UInt32) -> Bool { !ranges.isForServices(user) }
-
-  /// Applies settings.
-  mutating func use(_ settings: ServerSettings) {
-    adminGroup = settings.adminGroup
-    monitorGroup = settings.monitorGroup
-    containers = settings.containers
-    ranges = settings.userRanges
-  }
-}
-
 /// The identity of a peer, by the kernel's word alone (identityd-protocol(7), section "WHO IS ASKING").
-struct PeerAttestation: ~Copyable {
+package struct PeerAttestation: ~Copyable {
   /// The attested peer.
-  var peer: AttestedPeer
+  package var peer: AttestedPeer
   /// A pidfd of the process.
-  let process: Descriptor
+  package let process: Descriptor
 
   /// Attests the peer of a new connection.
   ///
@@ -107,9 +22,11 @@ struct PeerAttestation: ~Copyable {
   ///   - latest: the peer that connected last, which is most often the one that connects now. The kernel is queried all
   ///     the same. If its answers are equal, the conclusions from them are reused.
   /// - Throws: `unattested` if the peer was gone too early; `foreign` if the peer has no ID in the daemon's namespaces;
-  ///   `unprovenPlace` if the names of its cgroups prove nothing; `noControlGroups` if cgroups cannot be read;
-  ///   `denied` if the peer is in a container that is not served; `busy` if the daemon is out of descriptors or memory.
-  init(of socket: borrowing Descriptor, by rules: borrowing AttestationRules, latest: AttestedPeer?) throws(Refusal) {
+  ///   `unprovenPlace` if the names of its cgroups prove nothing; `noControlGroups` if cgroups cannot be read; `denied`
+  ///   if the peer is in a container that is not served; `busy` if the daemon is out of descriptors or memory.
+  package init(
+    of socket: borrowing Descriptor, by rules: borrowing AttestationRules, latest: AttestedPeer?
+  ) throws(Refusal) {
     do {
       let credentials = try PeerCredentials(of: socket)
       // A process in a foreign PID namespace has PID 0, which libsystemd takes for the calling process.
@@ -142,8 +59,8 @@ struct PeerAttestation: ~Copyable {
         let peer = Peer(
           userID: credentials.userID, groupID: credentials.groupID, processID: credentials.processID, place: place,
           session: session, isAdmin: rights.isAdmin, isMonitor: rights.isMonitor, claims: rules.claims,
-          ranges: rules.ranges, subordinates: rules.subordinates)
-        if let container = place.containerName, rules.containers == .deny, peer.app.isUnclaimedApp {
+          ranges: rules.settings.ranges, subordinates: rules.subordinates)
+        if let container = place.containerName, rules.settings.containers == .deny, peer.app.isUnclaimedApp {
           throw Refusal.denied(
             app: peer.app, userID: peer.userID,
             grant: "a manifest with Container=\(container), or [Access] Containers=own")
@@ -170,6 +87,9 @@ struct PeerAttestation: ~Copyable {
     }
   }
 
+  /// Returns the pidfd of the process.
+  package consuming func intoProcess() -> Descriptor { process }
+
   /// Returns the anchor of the peer's session: the run of its service, else the process itself.
   ///
   /// - Parameter inode: the inode number of the process's pidfd; nil if it is not unique.
@@ -189,7 +109,7 @@ struct PeerAttestation: ~Copyable {
   ) throws(SystemError) -> PeerRights {
     if credentials.userID == 0 { return PeerRights(isAdmin: true, isMonitor: false) }
     let isOwn = credentials.userID == rules.ownUser
-    guard rules.adminGroup != nil || rules.monitorGroup != nil else {
+    guard rules.settings.adminGroup != nil || rules.settings.monitorGroup != nil else {
       return PeerRights(isAdmin: false, isMonitor: isOwn)
     }
     let groups = try PeerCredentials.groups(of: socket)
@@ -198,6 +118,6 @@ struct PeerAttestation: ~Copyable {
       return credentials.groupID == group || groups.contains(group)
     }
     return PeerRights(
-      isAdmin: isMember(of: rules.adminGroup), isMonitor: isOwn || isMember(of: rules.monitorGroup))
+      isAdmin: isMember(of: rules.settings.adminGroup), isMonitor: isOwn || isMember(of: rules.settings.monitorGroup))
   }
 }
