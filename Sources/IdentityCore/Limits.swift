@@ -35,6 +35,18 @@ package enum Bound {
   package static let changesPerSharedCommit = 8
   /// The maximum number of pending connections that a stop still accepts.
   package static let lastAccepts = 256
+  /// The maximum number of connections that wait to be accepted: room for the clients of a whole boot. The kernel caps
+  /// the value at net.core.somaxconn.
+  package static let backlog: Int32 = 4_096
+  /// The number of connections that the fleet's service accepts before its other work gets a turn.
+  ///
+  /// A refusal takes less than 0.1 ms. Fewer would let a flood of connections wait for each message of a broker.
+  package static let acceptsAtOnce = 64
+  /// The maximum number of connections at the socket of the fleet's service. Each takes two descriptors, and the
+  /// default limit of a service is 1,024.
+  package static let controlConnections = 128
+  /// The maximum number of connections of an admin other than root at the socket of the fleet's service: a quarter.
+  package static let controlConnectionsPerUser = 32
   /// The pause in accepting when the process or the system is out of descriptors or memory, in milliseconds.
   package static let acceptPauseMilliseconds = 100
   /// The time after a logged refusal in which no further refused connection is logged, in milliseconds.

@@ -1,4 +1,5 @@
 import Glibc
+import IdentityCore
 import LinuxSystem
 import Systemd
 
@@ -30,8 +31,7 @@ extension ListeningSocket {
     if let end = path.lastIndex(of: "/"), end != path.startIndex {
       try Folder.create(path: String(path[..<end]), mode: locations.runtimeDirectoryMode)
     }
-    // A full backlog makes clients wait. The kernel caps this value at net.core.somaxconn.
-    let descriptor = try UnixSocket.listen(at: path, mode: locations.socketMode, backlog: 4_096)
+    let descriptor = try UnixSocket.listen(at: path, mode: locations.socketMode, backlog: Bound.backlog)
     return ListeningSocket(descriptor: descriptor, path: path, made: UnixSocket.identity(of: path))
   }
 }

@@ -110,7 +110,7 @@ import Testing
       ("account create a x=y", "ERR bad-argument "), ("account rename", "ERR unknown-verb "),
       ("account invite", "ERR conflict "), ("account leave", "ERR conflict "),
       ("account rotate", "ERR conflict "), ("account rotate without=x", "ERR bad-argument "),
-      ("fleet credentials", "ERR conflict "),
+      ("fleet credentials", "ERR conflict "), ("fleet reports reading=+1", "ERR bad-argument "),
       ("\"", "ERR syntax "),
     ] {
       #expect(try device.ask(request)[0].hasPrefix(answer), "\(request)")

@@ -68,6 +68,14 @@ struct UnitFileTests {
     #expect(try Tree.text("Sources/identityd/Configuration.swift").contains("\"identityd-monitor\""))
   }
 
+  @Test(arguments: ["identityd", "identity-fleet"])
+  func `no setting of a service hides the peers at its socket`(service: String) throws {
+    let settings = try settings("systemd/\(service).service")
+    for name in ["ProtectProc=", "PrivateUsers=", "PrivatePIDs=", "ProtectControlGroups=strict"] {
+      #expect(!settings.contains { $0.hasPrefix(name) }, "\(name)")
+    }
+  }
+
   @Test func `the check unit has one capability and can write nothing`() throws {
     let check = try settings("systemd/identityd-check.service")
     for setting in [

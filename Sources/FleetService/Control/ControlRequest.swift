@@ -114,7 +114,8 @@ enum ControlRequest {
       try check(operands: 0, "site", "reading")
       if let word = attributes["reading"] {
         let number = parser.text(word, in: span)
-        guard let value = UInt64("\(number)") else {
+        let digits = UInt8(ascii: "0")...UInt8(ascii: "9")
+        guard number.bytes.allSatisfy({ digits.contains($0) }), let value = UInt64("\(number)") else {
           throw refuse(.notAllowed(name: "reading", value: number, allowed: "a number"))
         }
         self = .reports(value)

@@ -1,3 +1,4 @@
+import Attestation
 import IdentityClient
 import IdentityCore
 import IdentityWire
@@ -5,9 +6,9 @@ import LinuxSystem
 package import Systemd
 
 /// The socket on which admins use the service. Requests and answers are lines, as those of identityd.
+///
+/// The peers are attested as those of identityd, and a connection ends when the process that opened it exits.
 package final class ControlSocket {
-  /// The greatest number of connections at a time. A further one takes the place of the oldest.
-  private static let mostConnections = 8
   /// The maximum length of a line in bytes, including its line feed: an invitation in Base64 fits.
   static let longestLine = 8_192
 
@@ -16,29 +17,18 @@ package final class ControlSocket {
   private let path: String
   private let made: FileStatus?
   private let service: Service
-  /// The group whose members may use the socket, besides root and the user of this process.
-  package var adminGroup: UInt32?
+  private var rules: AttestationRules { didSet { latest = nil } }
+  /// The peer that connected last.
+  private var latest: AttestedPeer?
+  /// The watch of the listening socket; nil while accepting is paused.
   private var source: EventSource?
-  private var connections: [Connection] = []
+  private var acceptAgain: EventSource?
+  private var connections = ControlConnections()
 
-  private final class Connection {
-    let socket: Descriptor
-    var source: EventSource?
-    var received: [UInt8] = []
-
-    init(_ socket: consuming Descriptor) { self.socket = socket }
-
-    deinit { received.wipe() }
-
-    /// Removes and returns the first bytes. No other copy of them remains, because they may be an invitation.
-    func take(_ count: Int) -> [UInt8] {
-      let taken = Array(received[..<count])
-      var rest: [UInt8] = []
-      if count < received.count { rest.appendWiping(received.span.extracting(count...)) }
-      received.wipe()
-      received = rest
-      return taken
-    }
+  /// The group whose members may use the socket, besides root and the user of this process.
+  package var adminGroup: UInt32? {
+    get { rules.settings.adminGroup }
+    set { rules.settings.adminGroup = newValue }
   }
 
   /// Listens on a path, and creates its folder if it is missing.
@@ -51,66 +41,124 @@ package final class ControlSocket {
       try Folder.create(path: String(path[..<end]), mode: 0o755)
     }
     // Everybody may connect and is told the reason of a refusal. The kernel tells who it is.
-    listener = try UnixSocket.listen(at: path, mode: 0o666, backlog: 16)
+    listener = try UnixSocket.listen(at: path, mode: 0o666, backlog: Bound.backlog)
     made = UnixSocket.identity(of: path)
     self.loop = loop
     self.path = path
-    self.adminGroup = adminGroup
     self.service = service
-    source = try loop.watch(readable: listener.number) { [unowned self] in accept() }
+    var settings = AttestationSettings()
+    settings.adminGroup = adminGroup
+    rules = try AttestationRules(settings)
+    try watch()
   }
 
   /// Removes the socket.
   package func close() { UnixSocket.remove(path, ifStill: made) }
 
+  // MARK: Accepting
+
+  private func watch() throws(SystemdError) {
+    source = try loop.watch(readable: listener.number) { [unowned self] in accept() }
+  }
+
+  /// Accepts pending connections. The kernel reports further ones again, after other work of the service.
   private func accept() {
-    guard let accepted = (try? UnixSocket.accept(on: listener)) ?? nil else { return }
-    let connection = Connection(accepted)
-    guard let peer = try? PeerCredentials(of: connection.socket) else { return }
-    guard mayUse(peer, connection) else {
-      let refusal = Refusal.denied(
-        app: "the client", userID: peer.userID,
-        grant: "admin rights; only root and members of AdminGroup= in identity-fleet.conf have them")
-      return send(connection) { refusal.append(to: &$0) }
+    for _ in 0..<Bound.acceptsAtOnce {
+      do throws(SystemError) {
+        guard let accepted = try UnixSocket.accept(on: listener) else { return }
+        admit(accepted)
+      } catch {
+        return pause()
+      }
     }
-    if connections.count >= Self.mostConnections { end(connections[0]) }
-    connections.append(connection)
-    // Without a source, nobody would read the connection, so it ends here.
-    connection.source = try? loop.watch(readable: connection.socket.number) { [unowned self, unowned connection] in
-      receive(connection)
-    }
-    if connection.source == nil { end(connection) }
   }
 
-  private func mayUse(_ peer: PeerCredentials, _ connection: Connection) -> Bool {
-    if peer.userID == 0 || peer.userID == Accounts.ownUserID { return true }
-    guard let adminGroup else { return false }
-    return peer.groupID == adminGroup
-      || (try? PeerCredentials.groups(of: connection.socket))?.contains(adminGroup) == true
+  /// Pauses accepting when descriptors or memory run out. Existing connections go on.
+  private func pause() {
+    source = nil
+    let pause = UInt64(Bound.acceptPauseMilliseconds) * 1_000
+    if let acceptAgain { return acceptAgain.arm(after: pause) }
+    acceptAgain = try? loop.timer(after: pause) { [unowned self] in
+      if (try? watch()) == nil { acceptAgain?.arm(after: pause) }
+    }
   }
 
-  private func receive(_ connection: Connection) {
+  private func admit(_ socket: consuming Descriptor) {
+    let attested: PeerAttestation
+    do throws(Refusal) {
+      attested = try attest(socket)
+    } catch {
+      Self.send(to: socket) { error.append(to: &$0) }
+      return
+    }
+    let connection = ControlConnection(socket, attested.peer.held.principal, attested.intoProcess())
+    connections.insert(connection)
+    do throws(SystemdError) {
+      connection.source = try loop.watch(readable: connection.socket.number) { [unowned self, unowned connection] in
+        _ = receive(connection)
+      }
+      connection.end = try loop.watch(readable: connection.process.number) { [unowned self, unowned connection] in
+        finish(connection)
+      }
+    } catch {
+      // Without a source, nobody would read the connection or learn of its end.
+      end(connection)
+    }
+  }
+
+  private func attest(_ socket: borrowing Descriptor) throws(Refusal) -> PeerAttestation {
+    let attested = try PeerAttestation(of: socket, by: rules, latest: latest)
+    latest = attested.peer
+    try check(attested.peer.held)
+    return attested
+  }
+
+  /// Refuses a peer without rights, and a connection without room.
+  private func check(_ held: HeldPeer) throws(Refusal) {
+    let peer = held.peer
+    // The user of this process can read its memory, and so has all of its rights.
+    let isOwn = peer.userID == Accounts.ownUserID && !peer.place.isContained
+    guard peer.isAdmin || isOwn else {
+      throw .denied(
+        app: peer.app, userID: peer.userID,
+        grant: "admin rights; only root and members of AdminGroup= in identity-fleet.conf have them, outside of "
+          + "containers"
+      )
+    }
+    try connections.check(held.principal, usesReserve: held.usesReserve)
+  }
+
+  // MARK: Requests
+
+  /// Reads once, and answers the requests that are complete.
+  ///
+  /// - Returns: whether there may be more to read.
+  private func receive(_ connection: ControlConnection) -> Bool {
     var chunk = [UInt8](repeating: 0, count: Self.longestLine)
     defer { chunk.wipe() }
-    guard let count = try? connection.socket.receive(into: &chunk) else { return }
-    guard count > 0 else { return end(connection) }
-    connection.received.appendWiping(chunk.span.extracting(..<count))
+    guard connection.source != nil, let count = connection.receive(through: &chunk) else { return false }
+    guard count > 0 else {
+      end(connection)
+      return false
+    }
     // A connection that an answer has ended is not served any more.
     while connection.source != nil {
-      let lineFeed = connection.received.firstIndex(of: UInt8(ascii: "\n"))
-      guard lineFeed ?? connection.received.count < Self.longestLine else {
+      let length = connection.lineLength
+      guard length ?? connection.unread < Self.longestLine else {
         send(connection) { Refusal.tooLong(limit: Self.longestLine).append(to: &$0) }
-        return end(connection)
+        end(connection)
+        return false
       }
-      guard let lineFeed else { return }
-      var request = connection.take(lineFeed + 1)
+      guard let length else { return true }
+      var request = connection.take(length + 1)
       defer { request.wipe() }
       request.removeLast()
       reply(to: request, on: connection)
     }
+    return false
   }
 
-  private func reply(to line: [UInt8], on connection: Connection) {
+  private func reply(to line: [UInt8], on connection: ControlConnection) {
     do throws(Refusal) {
       let (reply, secret) = try service.answer(to: try ControlRequest(parsing: line))
       send(connection) { line in
@@ -127,19 +175,33 @@ package final class ControlSocket {
     }
   }
 
-  /// Sends an answer, which fits into the buffer of a client that reads its answers.
-  private func send(_ connection: Connection, _ append: (inout [UInt8]) -> Void) {
-    var line: [UInt8] = []
-    // Room for an invitation, which leaves no copy behind if the storage does not grow.
-    line.reserveCapacity(Self.longestLine)
-    append(&line)
-    defer { line.wipe() }
-    let sent = try? connection.socket.send(line)
-    if sent != line.count { end(connection) }
+  /// Sends an answer, which fits into the buffer of a client that reads its answers. Any other client is not served.
+  private func send(_ connection: ControlConnection, _ append: (inout [UInt8]) -> Void) {
+    if !Self.send(to: connection.socket, append) { end(connection) }
   }
 
-  private func end(_ connection: Connection) {
+  /// Sends a line.
+  ///
+  /// - Returns: whether the socket took all of it.
+  @discardableResult
+  private static func send(to socket: borrowing Descriptor, _ append: (inout [UInt8]) -> Void) -> Bool {
+    var line: [UInt8] = []
+    // Room for an invitation, which leaves no copy behind if the storage does not grow.
+    line.reserveCapacity(longestLine)
+    append(&line)
+    defer { line.wipe() }
+    return (try? socket.send(line)) == line.count
+  }
+
+  /// Ends a connection whose process has exited. What the process sent is still carried out.
+  private func finish(_ connection: ControlConnection) {
+    while receive(connection) {}
+    end(connection)
+  }
+
+  private func end(_ connection: ControlConnection) {
     connection.source = nil
-    connections.removeAll { $0 === connection }
+    connection.end = nil
+    connections.remove(connection)
   }
 }
