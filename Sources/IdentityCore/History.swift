@@ -8,6 +8,12 @@ package struct History: Equatable, Sendable {
   private var lastNumber = DividedDictionary<UUID, Int64>()
   /// The previous number with the same value, for each number that has one.
   private var numberBefore = DividedDictionary<Int64, Int64>()
+  /// The next number with the same value, for each number that has one.
+  private var numberAfter = DividedDictionary<Int64, Int64>()
+  /// The numbers of the ended identifiers of each scope that has any, in ascending order.
+  private var ended = DividedDictionary<Scope, [Int64]>()
+  /// The scopes with more than ``Bound/endedIdentifiers`` ended identifiers. A store of an earlier release may have some.
+  private var crowded: Set<Scope> = []
   private var subordinates = SubordinateUsers()
   /// The number of expendable identifiers, which the history may drop, by the holder that is charged for them.
   private var expendable = DividedDictionary<Holder, Int>()
@@ -48,13 +54,47 @@ package struct History: Equatable, Sendable {
 
   /// Returns the identifiers of a scope, oldest first.
   func identifiers(of scope: Scope) -> [Identifier] {
-    identifiers.filter { $0.value.scope == scope }.sorted { $0.key < $1.key }.map(\.value)
+    var numbers = ended[scope] ?? []
+    if let number = inForce[scope] { numbers.insert(number, at: numbers.place(of: number)) }
+    return numbers.compactMap { identifiers[$0] }
   }
 
-  /// Returns the identifiers with a value, oldest first.
-  func identifiers(valued value: UUID) -> [Identifier] {
-    sequence(first: lastNumber[value]) { $0.map { numberBefore[$0] } }.prefix { $0 != nil }.compactMap { $0 }
-      .reversed().compactMap { identifiers[$0] }
+  /// Returns the number of identifiers of a scope.
+  func count(of scope: Scope) -> Int { (ended[scope]?.count ?? 0) + (inForce[scope] == nil ? 0 : 1) }
+
+  /// Returns the identifiers with a value, newest first.
+  func identifiers(valued value: UUID) -> some Sequence<Identifier> {
+    let (identifiers, numberBefore) = (identifiers, numberBefore)
+    return sequence(state: lastNumber[value]) { (number: inout Int64?) -> Identifier? in
+      guard let present = number else { return nil }
+      number = numberBefore[present]
+      return identifiers[present]
+    }
+  }
+
+  /// Returns the number of ended identifiers that may be added to a scope before it has the most that are kept.
+  func room(in scope: Scope) -> Int { max(0, Bound.endedIdentifiers - (ended[scope]?.count ?? 0)) }
+
+  /// Returns ended identifiers that are dropped to keep their scope within ``Bound/endedIdentifiers``, oldest first.
+  ///
+  /// Returns as many as are dropped together at most. A device identifier derived from the machine-id stays as long as
+  /// other identifiers can be dropped, because its record keeps the machine-id from giving it again.
+  func surplus(of scope: Scope) -> [NumberedIdentifier] {
+    guard crowded.contains(scope), let numbers = ended[scope] else { return [] }
+    let count = min(numbers.count - Bound.endedIdentifiers, Bound.endedTogether)
+    var found = Array(numbers.lazy.filter { !isLastOfMachine($0) }.prefix(count))
+    if found.count < count { found = Array(numbers.prefix(count)) }
+    return found.compactMap { number in
+      identifiers[number].map { NumberedIdentifier(number: number, identifier: $0) }
+    }
+  }
+
+  /// A scope with more ended identifiers than are kept; nil if there is none.
+  var crowdedScope: Scope? { crowded.first }
+
+  /// Returns whether an identifier is the only record of a value that was derived from a machine-id.
+  private func isLastOfMachine(_ number: Int64) -> Bool {
+    identifiers[number].map { $0.origin == .machine && lastNumber[$0.value] == number } ?? false
   }
 
   /// Returns the number of a holder's expendable identifiers.
@@ -76,8 +116,15 @@ package struct History: Equatable, Sendable {
   /// Appends an identifier. An identifier without an end is in force.
   mutating func append(_ identifier: Identifier) {
     last += 1
-    if let before = lastNumber.exchange(last, forKey: identifier.value) { numberBefore[last] = before }
-    if identifier.end == nil { inForce[identifier.scope] = last }
+    if let before = lastNumber.exchange(last, forKey: identifier.value) {
+      numberBefore[last] = before
+      numberAfter[before] = last
+    }
+    if identifier.end == nil {
+      inForce[identifier.scope] = last
+    } else {
+      noteEnd(of: last, in: identifier.scope)
+    }
     identifiers[last] = identifier
     count(identifier, 1)
   }
@@ -87,21 +134,34 @@ package struct History: Equatable, Sendable {
     guard let number = inForce.removeValue(forKey: scope), var identifier = identifiers[number] else { return }
     identifier.end = how
     identifiers[number] = identifier
+    noteEnd(of: number, in: scope)
     count(identifier, 1)
+  }
+
+  private mutating func noteEnd(of number: Int64, in scope: Scope) {
+    let count = ended.update(scope) { numbers in
+      let place = numbers?.place(of: number) ?? 0
+      numbers = numbers ?? []
+      numbers?.insert(number, at: place)
+      return numbers?.count ?? 0
+    }
+    if count > Bound.endedIdentifiers { crowded.insert(scope) }
   }
 
   /// Removes an ended identifier.
   mutating func remove(_ number: Int64) {
     guard let identifier = identifiers.removeValue(forKey: number) else { return }
     count(identifier, -1)
-    let before = numberBefore.removeValue(forKey: number)
-    guard var next = lastNumber[identifier.value] else { return }
-    guard next != number else {
-      lastNumber[identifier.value] = before
-      return
+    let count = ended.update(identifier.scope) { numbers in
+      if let place = numbers?.place(of: number) { numbers?.remove(at: place) }
+      if numbers?.isEmpty == true { numbers = nil }
+      return numbers?.count ?? 0
     }
-    while let earlier = numberBefore[next], earlier != number { next = earlier }
-    numberBefore[next] = before
+    if count <= Bound.endedIdentifiers { crowded.remove(identifier.scope) }
+    let before = numberBefore.removeValue(forKey: number)
+    let after = numberAfter.removeValue(forKey: number)
+    if let before { numberAfter[before] = after }
+    if let after { numberBefore[after] = before } else { lastNumber[identifier.value] = before }
   }
 
   /// Recomputes the counts of expendable identifiers, for other subordinate users.
@@ -119,6 +179,20 @@ package struct History: Equatable, Sendable {
       let new = (count ?? 0) + step
       count = new == 0 ? nil : new
     }
+  }
+}
+
+extension [Int64] {
+  /// Returns the place of a number in an ascending array, or the place at which to insert it.
+  fileprivate func place(of number: Int64) -> Int {
+    // Most numbers are added at the end, and most are removed from the beginning.
+    if last ?? .min < number { return count }
+    var (low, high) = (0, count)
+    while low < high {
+      let middle = (low + high) / 2
+      if self[middle] < number { low = middle + 1 } else { high = middle }
+    }
+    return low
   }
 }
 

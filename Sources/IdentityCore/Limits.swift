@@ -75,6 +75,14 @@ package enum Bound {
   package static let subscribersPerTurn = 8
   /// The number of apps uninstalled together, and of identifiers dropped together. Other changes wait meanwhile.
   package static let forgottenTogether = 512
+  /// The maximum number of ended identifiers of one level and owner in the history. The oldest are dropped first.
+  ///
+  /// A start reads all of them. A renewal each day reaches the bound in eleven years.
+  package static let endedIdentifiers = 4_096
+  /// The maximum number of ended identifiers that one change drops beyond ``endedIdentifiers``.
+  ///
+  /// A store of an earlier release may have kept any number. Other changes wait while these are removed.
+  package static let endedTogether = 64
   /// The interval at which the store learns which apps were used, in milliseconds. Each app is recorded once a day.
   package static let useMilliseconds = 900_000
   /// The maximum number of devices of an account. Twice as many messages of the fleet are kept.

@@ -49,8 +49,8 @@ package struct Registry: Equatable, Sendable {
   /// Every scope with an identifier in force, in the order in which these identifiers came into force.
   package var scopes: [Scope] { history.scopes }
 
-  /// Returns every identifier that had this value, oldest first.
-  package func identifiers(valued value: UUID) -> [Identifier] { history.identifiers(valued: value) }
+  /// Returns every identifier that had this value, newest first.
+  package func identifiers(valued value: UUID) -> some Sequence<Identifier> { history.identifiers(valued: value) }
 
   /// The counter, the generation and the runs of the fleet on this device; nil before the fleet is used.
   package var fleet: FleetStanding? { fleetState?.parts.standing }
@@ -62,7 +62,7 @@ package struct Registry: Equatable, Sendable {
   package func use(of app: Text) -> AppUse? { uses[app] }
 
   /// Returns the number of identifiers that a scope has had.
-  package func count(of scope: Scope) -> Int { history.identifiers(of: scope).count }
+  package func count(of scope: Scope) -> Int { history.count(of: scope) }
 
   /// Returns the holder that is charged for the stored state of an app.
   func holder(of app: Text) -> Holder { Holder(of: app, subordinates) }
@@ -181,6 +181,17 @@ struct Plan {
   mutating func add(_ change: Change) {
     registry.apply(change)
     changes.append(change)
+    switch change {
+    case .identifierMade(let identifier): dropSurplus(of: identifier.scope)
+    case .identifierRemembered(let identifier): dropSurplus(of: identifier.scope)
+    case .identifierEnded(let scope, _): dropSurplus(of: scope)
+    default: break
+    }
+  }
+
+  /// Drops the oldest ended identifiers of a scope that has more than are kept.
+  mutating func dropSurplus(of scope: Scope) {
+    for oldest in registry.history.surplus(of: scope) { add(.identifierForgotten(oldest)) }
   }
 
   /// Removes and returns the changes so far. They stay applied.

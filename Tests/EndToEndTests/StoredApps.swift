@@ -35,6 +35,20 @@ extension DaemonUnderTest {
     }
   }
 
+  /// Makes a store in which the installation identifier of an app was renewed more often than a history keeps, as earlier
+  /// releases did.
+  func storeRenewals(_ count: Int, of app: Text) throws {
+    try makeStore { _ in
+      [.appInstalled(app, App(installed: Self.time))]
+        + (0...UInt64(count)).map { number in
+          .identifierMade(
+            Identifier(
+              scope: .installation(app), value: UUID(high: 0x4000, low: 0x8000_0000_0000_0000 | number),
+              created: Self.time, origin: .random, cause: number == 0 ? .firstUse : .renewed, author: app))
+        }
+    }
+  }
+
   private static let time = Timestamp(milliseconds: 1_795_000_000_000)
 
   /// Makes a store of this machine.

@@ -100,8 +100,9 @@ struct ResolveRule: QueryRule {
   var basis: Basis { Basis(whole: [.apps, .identifiers]) }
 
   func answer(in registry: Registry, for peer: Peer, in surroundings: Surroundings) throws(Refusal) -> Reply {
-    let readable = registry.identifiers(valued: value).filter { registry.may(peer, see: $0.scope.audience) }
-    guard let identifier = readable.last(where: { $0.end == nil }) ?? readable.last else {
+    // Newest first, and usually the first one is in force.
+    let readable = registry.identifiers(valued: value).lazy.filter { registry.may(peer, see: $0.scope.audience) }
+    guard let identifier = readable.first(where: { $0.end == nil }) ?? readable.first(where: { _ in true }) else {
       throw .notFound("this daemon issued no such identifier that \(peer.app) may see")
     }
     var reply = Reply()
@@ -135,7 +136,8 @@ extension Registry {
 
   /// Creates an identifier for a scope: derived from the machine-id for a device if possible, else random.
   ///
-  /// A value that was in force once is never used again, because the history records its end.
+  /// A value that was in force once is not derived again, because the history keeps the record of its end; see
+  /// ``History/surplus(of:)``.
   func fresh(_ scope: Scope, cause: Cause, _ context: Context) throws(Refusal) -> Identifier {
     let derived = scope.level == .device && !isMachineSpent ? try context.machine(scope) : nil
     // Only the history of this scope counts, because any app may migrate any value into another scope.
@@ -166,6 +168,18 @@ extension Registry {
   fileprivate func attribute(_ scope: Scope, to reply: inout Reply) {
     reply.attribute("app", scope.app.map(Reply.Value.text))
     reply.attribute("vendor", vendor(of: scope).map(Reply.Value.text))
+  }
+}
+
+extension Registry {
+  /// Returns the changes that drop ended identifiers of one scope that has more than are kept; empty if none has.
+  ///
+  /// Each call drops one batch: a store of an earlier release may have kept any number.
+  package var surplusRemoval: [Change] {
+    guard !isSealed, let scope = history.crowdedScope else { return [] }
+    var plan = Plan(self)
+    plan.dropSurplus(of: scope)
+    return plan.changes
   }
 }
 

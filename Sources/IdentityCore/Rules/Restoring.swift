@@ -107,17 +107,32 @@ private struct Restoration {
 
   mutating func bringIdentifiers() {
     guard follows else { return }
-    for identifier in backup.identifiers { remember(identifier) }
+    for identifier in newestUnknown { plan.add(.identifierRemembered(identifier)) }
     for identifier in backup.identifiers where identifier.end == nil { bring(identifier) }
   }
 
-  /// Adds a past identifier to the history. An identifier in force in the backup ends at the time of the backup.
-  private mutating func remember(_ identifier: Identifier) {
-    let known = plan.registry.identifiers(valued: identifier.value)
-    guard !known.contains(where: { $0.scope == identifier.scope && $0.created == identifier.created }) else { return }
-    var past = identifier
-    past.end = past.end ?? .init(time: backup.created, cause: .restored)
-    plan.add(.identifierRemembered(past))
+  /// The past identifiers of the backup that this history lacks, oldest first: the newest of each scope that have room
+  /// in it.
+  ///
+  /// An identifier in force in the backup ends at the time of the backup.
+  private var newestUnknown: [Identifier] {
+    var room: [Scope: Int] = [:]
+    var newest: [Identifier] = []
+    for identifier in backup.identifiers.reversed() where isUnknown(identifier) {
+      let left = room[identifier.scope] ?? plan.registry.history.room(in: identifier.scope)
+      guard left > 0 else { continue }
+      room[identifier.scope] = left - 1
+      var past = identifier
+      past.end = past.end ?? .init(time: backup.created, cause: .restored)
+      newest.append(past)
+    }
+    return newest.reversed()
+  }
+
+  private func isUnknown(_ identifier: Identifier) -> Bool {
+    !plan.registry.identifiers(valued: identifier.value).contains {
+      $0.scope == identifier.scope && $0.created == identifier.created
+    }
   }
 
   private mutating func bring(_ identifier: Identifier) {

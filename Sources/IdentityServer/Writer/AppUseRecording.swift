@@ -26,6 +26,15 @@ extension Writer {
     _ = commit(registry.changes(forBackup: made), at: Self.now, &report)
   }
 
+  /// Drops a batch of the ended identifiers that a scope has beyond those that are kept.
+  ///
+  /// - Returns: whether there may be more. False if the store cannot be written, until the next start.
+  func dropSurplusHistory(_ report: inout WriterReport) -> Bool {
+    guard isStarted, store.condition.refusal == nil else { return false }
+    let changes = registry.surplusRemoval
+    return !changes.isEmpty && commit(changes, at: Self.now, &report)
+  }
+
   /// Commits changes that no request asked for.
   ///
   /// - Returns: whether the changes are in force.

@@ -74,6 +74,8 @@ final class Writer {
     var report = WriterReport(storeSize: store.size)
     handOverReader(&report)
     outbox.send(report)
+    // A store of an earlier release may have a longer history than is kept.
+    var hasSurplus = true
     while true {
       var report = WriterReport()
       var folders: [String]?
@@ -81,9 +83,9 @@ final class Writer {
       var backup: Timestamp?
       var examines = false
       let knownOwners = rangeOwners.count
-      let messages = inbox.takeAll(waits: queue.isEmpty)
+      let messages = inbox.takeAll(waits: queue.isEmpty && !hasSurplus)
       // A spurious wake-up: the messages of this ring were taken already.
-      if messages.isEmpty, queue.isEmpty { continue }
+      if messages.isEmpty, queue.isEmpty, !hasSurplus { continue }
       for message in messages {
         switch message {
         case .job(let job): queue.append(job)
@@ -117,6 +119,7 @@ final class Writer {
       if let folders { survey(folders, &report) }
       if let uses { record(uses.apps, forgetUnusedDays: uses.forgetUnusedDays, &report) }
       if let backup { record(backup: backup, &report) }
+      if hasSurplus, !stops { hasSurplus = dropSurplusHistory(&report) }
       handOverReader(&report)
       let isLast = stops && queue.isEmpty
       if isLast {
