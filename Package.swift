@@ -95,6 +95,7 @@ let package = Package(
     .target(name: "CLinux", cSettings: hardened),
     .systemLibrary(name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
     .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
+    .target(name: "CStoreFiles", dependencies: ["CSQLite"], cSettings: hardened),
     .systemLibrary(name: "CSodium", pkgConfig: "libsodium", providers: [.apt(["libsodium-dev"])]),
     .systemLibrary(name: "CInih", pkgConfig: "inih", providers: [.apt(["libinih-dev"])]),
     .systemLibrary(name: "CMosquitto", pkgConfig: "libmosquitto", providers: [.apt(["libmosquitto-dev"])]),
@@ -113,7 +114,8 @@ let package = Package(
     .target(
       name: "AppManifests", dependencies: ["IdentityCore", "ConfigurationFiles", "LinuxSystem"], swiftSettings: strict),
     .target(
-      name: "IdentityStore", dependencies: ["IdentityCore", "IdentityWire", "LinuxSystem", "CSQLite", "CSodium"],
+      name: "IdentityStore",
+      dependencies: ["IdentityCore", "IdentityWire", "LinuxSystem", "CSQLite", "CStoreFiles", "CSodium"],
       swiftSettings: fast),
 
     // The identity of peers, for each socket of this project.

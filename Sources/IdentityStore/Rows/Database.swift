@@ -1,5 +1,6 @@
 import CSQLite
 import CSodium
+import CStoreFiles
 import Glibc
 
 /// An error of SQLite, or an error that is reported with a result code of SQLite.
@@ -89,27 +90,31 @@ struct Database: ~Copyable, Sendable {
 
   /// Opens a database file, read-write unless `readOnly` is set.
   ///
-  /// The VFS "unix-excl" locks the file for this process and keeps the WAL index in the memory of the process. So no
+  /// A VFS based on "unix-excl" locks the file for this process and keeps the WAL index in the memory of the process. So no
   /// other process can write, and there is no shared-memory file whose truncation would kill the running daemon.
   ///
   /// On a read-only file system this locking is neither possible nor needed. The connection then takes no locks and
   /// declares itself the only connection, so the WAL index is in memory too (sqlite.org/wal.html, "Use of WAL
   /// Without Shared-Memory").
   ///
-  /// - Parameter readOnly: whether the file system is mounted read-only.
-  init(path: String, create: Bool, readOnly: Bool = false) throws(DatabaseError) {
+  /// - Parameters:
+  ///   - readOnly: whether the files are only read, because the file system is mounted read-only or the disk refuses writes.
+  ///   - logLength: the number of bytes of the WAL to read; nil for all of it.
+  init(path: String, create: Bool, readOnly: Bool = false, logLength: Int64? = nil) throws(DatabaseError) {
     _ = Self.countsNoMemory
     _ = Self.hasNoSparePages
+    guard Self.hasFiles else { throw DatabaseError(action: "register the VFS", code: SQLITE_ERROR) }
     var connection: OpaquePointer?
     let access = readOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | (create ? SQLITE_OPEN_CREATE : 0)
     let flags = access | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE
-    let code = unsafe sqlite3_open_v2(path, &connection, flags, readOnly ? "unix-none" : "unix-excl")
+    let code = unsafe sqlite3_open_v2(path, &connection, flags, readOnly ? CSTORE_LOCKLESS : CSTORE_LOCKING)
     guard code == SQLITE_OK, let connection = unsafe connection else {
       unsafe sqlite3_close(connection)
       throw DatabaseError(action: "open", code: code)
     }
     let exclusive = "PRAGMA locking_mode = EXCLUSIVE"
-    let outcome = unsafe readOnly ? sqlite3_exec(connection, exclusive, nil, nil, nil) : SQLITE_OK
+    var outcome = unsafe readOnly ? sqlite3_exec(connection, exclusive, nil, nil, nil) : SQLITE_OK
+    if let logLength, outcome == SQLITE_OK { outcome = unsafe cstore_end_log(connection, logLength) }
     guard outcome == SQLITE_OK else {
       unsafe sqlite3_close(connection)
       throw DatabaseError(action: exclusive, code: outcome)
@@ -124,6 +129,9 @@ struct Database: ~Copyable, Sendable {
 
   /// Turns off the preallocation of cache pages, once for the whole process.
   private static let hasNoSparePages = csqlite_no_spare_pages() == SQLITE_OK
+
+  /// Registers the VFSes that open the files of a store, once for the whole process.
+  private static let hasFiles = cstore_register() == SQLITE_OK
 
   /// Whether SQLite fell back to a read-only descriptor, as it does silently after EROFS or EACCES.
   var isReadOnly: Bool { unsafe sqlite3_db_readonly(connection.pointer, "main") != 0 }
