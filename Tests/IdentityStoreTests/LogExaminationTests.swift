@@ -70,6 +70,24 @@ struct LogExaminationTests {
     #expect(outcomes["damaged", default: 0] > rounds / 2, "\(outcomes)")
   }
 
+  @Test func `row 4: a page with the content of another one takes back the last two commits at most`() throws {
+    let (workspace, other) = (try Workspace(inMemory: true), try Workspace(inMemory: true))
+    let cut = try Cut(workspace)
+    let pages = cut.log.count / 4_096
+    var outcomes: [Int?: Int] = [:]
+    for page in 0..<pages {
+      var changed = cut.files
+      let source = (page + pages / 2) % pages * 4_096
+      changed["identityd.db-wal"]?.replaceSubrange(
+        page * 4_096..<(page + 1) * 4_096, with: cut.log[source..<source + 4_096])
+      let missing = try missing(changed, cut, in: other, "page \(page)")
+      outcomes[missing, default: 0] += 1
+      #expect(missing == nil || missing ?? 0 <= 2, "page \(page)")
+    }
+    // The page with the header of the frame that ends the commit before the last one.
+    #expect(outcomes[2, default: 0] > 0 && outcomes[nil, default: 0] > pages / 2, "\(outcomes)")
+  }
+
   @Test func `a commit that was cut off is no damage, whichever parts of it reached the disk`() throws {
     let (workspace, other) = (try Workspace(inMemory: true), try Workspace(inMemory: true))
     let cut = try Cut(workspace)

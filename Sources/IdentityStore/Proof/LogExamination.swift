@@ -10,11 +10,15 @@ import LinuxSystem
 struct LogExamination {
   /// The number of commits whose last frame is at or after the first frame with a wrong checksum.
   private(set) var unreadCommits = 0
+  /// The number of bytes before the frames of the last commit that SQLite reads; nil if it reads no commit.
+  private(set) var lengthBeforeLastCommit: Int64?
 
   /// Whether synced commits were lost.
   var isDamaged: Bool { unreadCommits > 1 }
 
   private static let headerLength = 32
+  /// The first bytes of the header. The next byte says which order of bytes the checksums have.
+  private static let magic: [UInt8] = [0x37, 0x7f, 0x06]
   private static let frameHeaderLength = 24
   /// The size of every page of this store, in bytes.
   private static let pageLength = 4_096
@@ -33,10 +37,14 @@ struct LogExamination {
     guard try file.read(into: &head, at: 0) == Self.headerLength else { return }
     var checksum = Checksum(isBigEndian: head[3] & 1 == 1)
     checksum.add(head[0..<24])
-    var isValid = checksum.matches(head[24..<32])
+    // The checksum of zeros is zero.
+    var isValid = head.starts(with: Self.magic) && checksum.matches(head[24..<32])
+    let hasHeader = isValid
     var salts = isValid ? head[16..<24] : []
     var frames = [UInt8](repeating: 0, count: Self.frameLength * Self.framesAtOnce)
     var position = Self.headerLength
+    var lastEnd = Int64(Self.headerLength)
+    var frame = 0
     while true {
       let count = try file.read(into: &frames, at: position) / Self.frameLength
       guard count > 0 else { return }
@@ -44,8 +52,10 @@ struct LogExamination {
       for place in 0..<count {
         let start = place * Self.frameLength
         let own = frames[(start + 8)..<(start + 16)]
-        // If the header is wrong, the salts of the first frame identify the frames that belong together.
-        if salts.isEmpty { salts = ArraySlice(Array(own)) }
+        // If the header is wrong, the salts of the second frame identify the frames that belong together. The first frame
+        // begins in the same page of the file as the header.
+        if !hasHeader, frame < 2 { salts = ArraySlice(Array(own)) }
+        frame += 1
         let isOfThisLog = own.elementsEqual(salts)
         if isValid {
           checksum.add(frames[start..<(start + 8)])
@@ -54,6 +64,10 @@ struct LogExamination {
         }
         let endsCommit = frames[(start + 4)..<(start + 8)].contains { $0 != 0 }
         if !isValid, isOfThisLog, endsCommit { unreadCommits += 1 }
+        if isValid, endsCommit {
+          lengthBeforeLastCommit = lastEnd
+          lastEnd = Int64(position - (count - place - 1) * Self.frameLength)
+        }
       }
     }
   }
