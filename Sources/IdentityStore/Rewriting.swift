@@ -43,16 +43,23 @@ extension Store {
         isStartDue = directory.needsNewMount
         return false
       }
+    }
+    if isUnchecked {
       // Another daemon may have written to the store through another mount, and have ended since.
       let found = try Found(in: directory)
-      let reached = [
-        found.latest.flatMap { LatestWitness.newest(in: $0, authenticator) },
-        found.witness.flatMap { Witness($0, authenticator) },
-      ]
+      let reached = [found.newest(authenticator), found.witness.flatMap { Witness($0, authenticator) }]
       needsStart = needsStart || reached.contains { $0?.revision ?? 0 > ledger.revision }
+      isUnchecked = false
     }
-    isStartDue = needsStart
-    return !needsStart
+    guard needsStart, !isStartDue else { return !needsStart }
+    // The next start could meet the same refusal, and the one after it.
+    guard directory.refusal == nil else { return false }
+    if files != nil {
+      defer { try? Self.removeDraft(in: directory) }
+      try writeDraft()
+    }
+    isStartDue = true
+    return false
   }
 
   /// Opens `witness.latest` after a start that could write nothing.
@@ -96,6 +103,11 @@ extension Store {
   }
 
   private mutating func rewrite() throws -> Registry {
+    if holdsUnrecorded {
+      let log = try LogExamination(of: Self.logName, in: directory.folder)
+      try leaveOutLastCommit(from: log.lengthBeforeLastCommit, after: ledger.revision)
+      holdsUnrecorded = false
+    }
     // If there is no connection, an earlier attempt completed this step.
     if files != nil, try directory.folder.status(of: Self.rewrittenName) == nil {
       do {

@@ -37,6 +37,12 @@ package struct Store: ~Copyable, Sendable {
   package internal(set) var condition: StoreCondition
   /// Whether only a new start can do what the start on a read-only file system left undone, such as creating the store.
   var needsStart: Bool
+  /// Whether the witnesses have to be read again before anything is written, because the start could only read.
+  var isUnchecked: Bool
+  /// The length of the WAL before its last commit, if that commit was never acknowledged; nil if it was.
+  var openCommit: Int64?
+  /// Whether the connection is ahead of the ledger by a commit that could not be recorded, and so was not acknowledged.
+  var holdsUnrecorded = false
   /// Whether the state directory can be written again, but only by a new start of the daemon.
   package internal(set) var isStartDue = false
   /// Whether the last commit failed and the next start could still find it on disk; see ``UncertainCommit``.
@@ -100,6 +106,13 @@ extension Store {
       (edit) throws(DatabaseError) in try body(&edit, authenticator)
     }
     guard let next else { throw DatabaseError.noConnection }
+    do {
+      // Before the acknowledgement: a start that cannot write serves only what is recorded.
+      try latest?.record(Witness(store: identity, revision: next.revision), authenticator)
+    } catch {
+      holdsUnrecorded = true
+      throw UncertainCommit(cause: error)
+    }
     ledger = next
     do {
       try requireOwnFiles()
@@ -114,7 +127,7 @@ extension Store {
   /// Maintains the store after a commit: checkpoints the WAL and updates the witnesses.
   private mutating func maintain() {
     do {
-      try latest?.record(Witness(store: identity, revision: ledger.revision), authenticator)
+      try latest?.synchronizeIfDue(after: ledger.revision)
       if files?.database.logSize ?? 0 > Int64(options.checkpointSize) {
         try files?.database.writeBackLog()
         try latest?.synchronize()
@@ -228,6 +241,9 @@ struct KeyFiles: Equatable, Sendable {
   let store: FileStatus?
   /// The files of the master key and of its successor.
   let master: [FileStatus?]
+
+  /// Creates the description of files that are not known.
+  init() { (store, master) = (nil, []) }
 
   init(in folder: borrowing Folder) throws(SystemError) {
     store = try folder.status(of: StoreKey.fileName)

@@ -35,6 +35,7 @@ final class FailingDisk {
   }
 
   private let system: FileSystem
+  private let options: [String]
   private let folder: URL
   private let content: URL
   private let place: URL
@@ -48,9 +49,11 @@ final class FailingDisk {
   ///   - system: the type of the file system. Nil for a disk without one, which is not mounted.
   ///   - folder: the folder for the disk's own files, preferably in memory.
   ///   - place: the mount point.
-  init(_ system: FileSystem? = .ext4, in folder: URL, mountedOn place: URL) throws {
+  ///   - options: mount options, besides those that a copy of the file system needs.
+  init(_ system: FileSystem? = .ext4, in folder: URL, mountedOn place: URL, options: [String] = []) throws {
     self.folder = folder
     self.system = system ?? .ext4
+    self.options = self.system.options + options.flatMap { ["-o", $0] }
     self.place = place
     content = folder.appending(path: "disk")
     let (socket, mount) = (folder.appending(path: "nbd.socket"), folder.appending(path: "nbd"))
@@ -74,7 +77,7 @@ final class FailingDisk {
     try Data("32".utf8).write(to: URL(filePath: limit))
     guard let system else { return }
     try must(system.making + [device])
-    try must(["mount"] + system.options + [device, place.path])
+    try must(["mount"] + self.options + [device, place.path])
     try must(["chmod", "0700", place.path])
   }
 
@@ -118,7 +121,7 @@ final class FailingDisk {
     device = try must(["losetup", "--find", "--show", rest.path]).trimmingCharacters(in: .newlines)
     // Drops the kernel's cache of an earlier disk with the same device name.
     try must(["blockdev", "--flushbufs", device])
-    try must(["mount"] + system.options + [device, place.path])
+    try must(["mount"] + options + [device, place.path])
   }
 
   /// Reads a range of the disk's content, bypassing the kernel's cache.
@@ -134,7 +137,7 @@ final class FailingDisk {
   /// Unmounts and mounts the file system, as an orderly reboot does.
   func remount() throws {
     try must(["umount", place.path])
-    try must(["mount"] + system.options + [device, place.path])
+    try must(["mount"] + options + [device, place.path])
   }
 
   /// Unmounts the file system, detaches the device and ends the helper processes.

@@ -107,4 +107,76 @@ import Testing
     // Some starts open one file less.
     #expect(interrupted > 10)
   }
+
+  /// Returns the fault that refuses the calls by which a start reads the state directory.
+  private func refusal(_ error: Int32) -> StorageFault {
+    var calls: Set<StorageFault.Call> = [.opening, .openingToWrite, .creating, .reading, .asking, .listing]
+    // With EACCES, the kernel says that another process holds the lock.
+    if error != EACCES { calls.insert(.locking) }
+    return StorageFault(description: "error \(error)", row: 5, calls: calls, error: error)
+  }
+
+  @Test(arguments: [EIO, EROFS, ESTALE, EACCES])
+  func `row 5: whichever call of a start the disk refuses once, the start goes on and everything is served`(
+    error: Int32
+  ) throws {
+    let swept = try SweptDaemon()
+    try swept.keep()
+    let device = try swept.ask(["get device"])
+    let fault = refusal(error)
+    try swept.putBack()
+    let made = try swept.faults.calls { try swept.start() }
+    let calls = fault.calls.reduce(0) { $0 + (made[$1] ?? 0) }
+    var failed = 0
+    for call in 1...calls {
+      try swept.putBack()
+      swept.faults.begin(fault, at: call, lasting: false)
+      guard try swept.startsDespiteFaults() else {
+        Issue.record("call \(call) ended the start: \(swept.daemon.log)")
+        continue
+      }
+      failed += swept.faults.end()
+      #expect(try swept.ask(["get device"]) == device, "call \(call)")
+      #expect(try swept.ask(["item read service=s account=a0"]).hasPrefix("OK "), "call \(call)")
+      #expect(try !swept.names().contains { $0.contains("damaged") }, "call \(call)")
+      _ = try swept.settled()
+      #expect(try swept.client.statusValue("store") == "ok", "call \(call)")
+    }
+    #expect(failed > calls * 9 / 10, "\(failed) of \(calls)")
+  }
+
+  @Test(arguments: [EIO, EROFS, ESTALE, EACCES])
+  func `rows 5 and 20: from whichever call on the disk refuses a start's calls, the daemon serves what it can read`(
+    error: Int32
+  ) throws {
+    let swept = try SweptDaemon()
+    try swept.keep()
+    let device = try swept.ask(["get device"])
+    let fault = refusal(error)
+    try swept.putBack()
+    let made = try swept.faults.calls { try swept.start() }
+    let calls = fault.calls.reduce(0) { $0 + (made[$1] ?? 0) }
+    var (served, unserved) = (0, 0)
+    // Each error begins elsewhere, so that together they try more of the calls.
+    for call in stride(from: 1 + Int(error) % 5, through: calls, by: Trial.isLong ? 1 : 9) {
+      try swept.putBack()
+      swept.faults.begin(fault, at: call, lasting: true)
+      let starts = try swept.startsDespiteFaults(hurries: true)
+      if starts {
+        let answer = try swept.ask(["get device"])
+        if answer == device { served += 1 } else { unserved += 1 }
+        #expect(answer == device || answer.hasPrefix("ERR unavailable "), "call \(call): \(answer)")
+      } else {
+        // The folder itself is opened first. Without it there is nothing to serve.
+        #expect(call <= 6 && swept.daemon.exitStatus() == 73, "call \(call) ended the start: \(swept.daemon.log)")
+      }
+      swept.faults.end()
+      #expect(try !swept.names().contains { $0.contains("damaged") }, "call \(call)")
+      if starts { try swept.restart() } else { try swept.start() }
+      #expect(try swept.ask(["get device"]) == device, "call \(call)")
+      #expect(try swept.ask(["item read service=s account=a0"]).hasPrefix("OK "), "call \(call)")
+      #expect(try swept.client.statusValue("store") == "ok", "call \(call)")
+    }
+    #expect(served > 0 && unserved > 0)
+  }
 }

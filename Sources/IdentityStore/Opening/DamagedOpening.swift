@@ -17,11 +17,17 @@ extension Opening {
     notices.append(.condition(condition))
   }
 
-  /// Serves a verified store on a read-only file system.
-  mutating func onlyRead(in directory: borrowing StateDirectory) throws {
-    // A start on a writable file system would remove a sealed store, finish a rewrite, or begin an epoch.
+  /// Serves a verified store that cannot be written.
+  ///
+  /// - Parameters:
+  ///   - isWitnessed: whether there is a witness, which may be one that cannot be read.
+  ///   - hasOpenCommit: whether the last commit is left out.
+  mutating func onlyRead(in directory: borrowing StateDirectory, isWitnessed: Bool, hasOpenCommit: Bool) throws {
+    // A start that can write would remove a sealed store, finish a rewrite, or begin an epoch. It would also find out
+    // whether the last commit is on the disk.
     needsStart =
-      try !isWitnessed || reading.registry.isSealed || directory.folder.status(of: Store.rewrittenName) != nil
+      try !isWitnessed || hasOpenCommit || reading.registry.isSealed
+      || directory.folder.status(of: Store.rewrittenName) != nil
     cannotWrite(remountReason(in: directory))
   }
 
@@ -33,8 +39,10 @@ extension Opening {
   }
 
   private func remountReason(in directory: borrowing StateDirectory) -> String {
-    "\(directory.folder.path) is on a read-only file system: mount it read-write"
-      + (needsStart || directory.hasReadOnlyMount ? ", then restart identityd" : "")
+    let fault =
+      directory.refusal.map { "\($0); check the disk" }
+      ?? "\(directory.folder.path) is on a read-only file system: mount it read-write"
+    return fault + (needsStart || directory.hasReadOnlyMount ? ", then restart identityd" : "")
   }
 
   mutating func damaged(_ reason: String) {

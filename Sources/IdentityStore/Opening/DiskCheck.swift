@@ -1,4 +1,3 @@
-import Glibc
 import IdentityCore
 import LinuxSystem
 
@@ -8,34 +7,33 @@ struct DiskCheck {
   private(set) var source = DiskReading.Source.disk
   /// The reason why an earlier write is not on the disk; nil if all writes are.
   private(set) var lostWrite: String?
-  /// The reason why a file cannot be read; nil if all files can.
+  /// The reason why a file cannot be read without which nothing can be served; nil if all of them can.
   private(set) var failure: String?
-
-  /// The time for which reads of a failing disk are repeated, and the first pause between two attempts, both in
-  /// microseconds. The pause doubles each time.
-  private static let patience: UInt64 = 5_000_000
-  private static let firstPause: UInt32 = 50_000
+  /// The reason why a file cannot be read without which the store can be read, but not written; nil if all of them can.
+  private(set) var lesserFailure: String?
 
   /// Reads the files.
   ///
-  /// - Throws: errors that a second attempt would not fix.
-  init(in folder: borrowing Folder) throws(SystemError) {
-    let deadline = Clock.monotonicMicroseconds + Self.patience
-    for name in Store.fileNames {
-      var pause = Self.firstPause
-      while true {
-        do {
-          guard let reading = try DiskReading.read(name, in: folder) else { break }
-          if reading.source == .cache { source = .cache }
-          if let error = reading.lostWrite { lostWrite = "\(error)" }
-          break
-        } catch  where error.isOfMedium {
-          guard Clock.monotonicMicroseconds < deadline else {
-            failure = "\(error)"
-            return
-          }
-          usleep(pause)
-          pause *= 2
+  /// - Throws: errors that have another cause than the disk.
+  init(in directory: borrowing StateDirectory) throws {
+    let drops = !directory.isReadOnly
+    for (name, use) in Store.files {
+      do {
+        var lost: SystemError?
+        let reading = try Patience.repeating {
+          try DiskReading.read(name, in: directory.folder, drops: drops, &lost)
+        }
+        guard let reading else { continue }
+        if reading.source == .cache { source = .cache }
+        if let error = reading.lostWrite { lostWrite = "\(error)" }
+      } catch  where error.isOfDisk {
+        switch use {
+        case .reading:
+          failure = "\(error)"
+          return
+        case .writing: lesserFailure = "\(error)"
+        // Its reader takes it for a missing key: the items are locked.
+        case .items: break
         }
       }
     }
@@ -43,15 +41,14 @@ struct DiskCheck {
 }
 
 extension Store {
+  /// The reason why a start needs a file: to serve anything, to write the store, or to use the items.
+  fileprivate enum FileUse { case reading, writing, items }
+
   /// All files whose content a start uses. The database and its WAL come first: a start that cannot read them
   /// needs no key.
-  fileprivate static let fileNames = [
-    fileName, logName, rewrittenName, StoreKey.fileName, MasterKey.fileName, MasterKey.nextFileName, Witness.fileName,
-    LatestWitness.fileName,
+  fileprivate static let files: [(String, FileUse)] = [
+    (fileName, .reading), (logName, .reading), (StoreKey.fileName, .reading), (rewrittenName, .writing),
+    (Witness.fileName, .writing), (LatestWitness.fileName, .writing), (MasterKey.fileName, .items),
+    (MasterKey.nextFileName, .items),
   ]
-}
-
-extension SystemError {
-  /// Whether the error means that the disk could not be read, which may be temporary.
-  fileprivate var isOfMedium: Bool { [EIO, ENODATA, EREMOTEIO, ETIMEDOUT, ENOLINK, EBADMSG, EUCLEAN].contains(code) }
 }

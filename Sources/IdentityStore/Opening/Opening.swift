@@ -22,45 +22,13 @@ extension Store {
   ) throws(StoreFailure) -> Store {
     let handedOver = KeyRing(&credentials)
     let path = "\(directory.folder.path)/\(fileName)"
+    var directory = directory
     do {
-      let disk = try DiskCheck(in: directory.folder)
-      if let reason = disk.failure {
-        var opening = Opening(
-          path: path, options: options, now: now, machine: machine, key: try .unknown(),
-          keys: try StoreKeys(handedOver, in: directory.folder), disk: disk, notices: [])
-        opening.cannotRead(reason)
-        return try opening.opened(directory)
-      }
-      try refuseOtherVersions(in: directory, path: path)
-      var notices: [StoreNotice] = []
-      let key = try StoreKey.read(in: directory.folder)
-      var keys = try StoreKeys(handedOver, in: directory.folder)
-      if !directory.isReadOnly { try finishRewrite(in: directory, key, keys, options, now: now, &notices) }
-      let found = try Found(in: directory)
-      let isKnown = key.isKnown
-      var opening = Opening(
-        path: path, options: options, now: now, machine: machine, key: key, keys: keys, disk: disk,
-        notices: notices)
-      if found.isFirstStart {
-        guard !directory.isReadOnly else {
-          opening.cannotCreate(in: directory)
-          return try opening.opened(directory)
-        }
-        notices += try setMasterKeysAside(in: directory, now)
-      } else {
-        try opening.load(found, in: directory)
-        guard opening.isSealed else { return try opening.opened(directory) }
-        try opening.removeSealed(in: directory)
-        notices = [.unsealed]
-      }
-      keys.ring = KeyRing(handedOver, in: directory.folder)
-      let aside = isKnown ? nil : asideName(StoreKey.fileName, now)
-      let fresh = try StoreKey.create(in: directory.folder, aside: aside)
-      opening = Opening(
-        path: path, options: options, now: now, machine: machine, key: fresh, keys: keys, disk: disk,
-        notices: notices)
-      try opening.create(in: directory, identity: identity)
-      return try opening.opened(directory)
+      let start = StoreStart(path, options, at: now, identity: identity, machine, handedOver, in: directory)
+      let opening = try start.open(in: &directory)
+      var store = try opening.opened(directory)
+      try store.settleOpenCommit()
+      return store
     } catch let failure as StoreFailure {
       throw failure
     } catch {
@@ -70,9 +38,13 @@ extension Store {
 
   /// Opens a connection and configures how it writes.
   ///
-  /// - Parameter readOnly: whether the file system is known to be read-only.
-  static func connect(_ path: String, _ options: Options, readOnly: Bool) throws(DatabaseError) -> Database {
-    let database = try Database(path: path, create: false, readOnly: readOnly)
+  /// - Parameters:
+  ///   - readOnly: whether the files are only read.
+  ///   - logLength: the number of bytes of the WAL to read; nil for all of it.
+  static func connect(_ path: String, _ options: Options, readOnly: Bool, logLength: Int64? = nil)
+    throws(DatabaseError) -> Database
+  {
+    let database = try Database(path: path, create: false, readOnly: readOnly, logLength: logLength)
     try database.execute(
       "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0; PRAGMA secure_delete = ON")
     guard try database.text("PRAGMA journal_mode = WAL") == "wal" else {
@@ -96,7 +68,7 @@ extension Store {
   ///
   /// The new store gets keys of its own. The keys are renamed only once: if a first start makes a key and then fails,
   /// the next first start uses that key.
-  private static func setMasterKeysAside(in directory: borrowing StateDirectory, _ now: Timestamp) throws
+  static func setMasterKeysAside(in directory: borrowing StateDirectory, _ now: Timestamp) throws
     -> [StoreNotice]
   {
     let names = try ConfigurationAccess.names(in: directory.folder.path) ?? []
@@ -120,7 +92,7 @@ extension Store {
   ///
   /// Reads the version and the application ID from the header of the file (sqlite.org/fileformat.html, offsets 60
   /// and 68).
-  private static func refuseOtherVersions(in directory: borrowing StateDirectory, path: String) throws {
+  static func refuseOtherVersions(in directory: borrowing StateDirectory, path: String) throws {
     guard let status = try directory.folder.status(of: fileName) else { return }
     guard status.isRegular else { throw StoreFailure.unusable(path: path, reason: "it is not a regular file") }
     var header = [UInt8](repeating: 0, count: 100)
@@ -134,22 +106,6 @@ extension Store {
   static func refuseNewer(version: Int64, path: String) throws(StoreFailure) {
     guard version <= Schema.version else { throw .newer(path: path, found: version, supported: Schema.version) }
   }
-}
-
-/// The database and witnesses found in the state directory.
-struct Found {
-  let database: FileStatus?
-  let witness: [UInt8]?
-  let latest: [UInt8]?
-
-  init(in directory: borrowing StateDirectory) throws {
-    database = try directory.folder.status(of: Store.fileName)
-    witness = try Witness.read(Witness.fileName, in: directory.folder)
-    latest = try LatestWitness.read(in: directory.folder)
-  }
-
-  /// Whether there is neither a database nor a witness.
-  var isFirstStart: Bool { database == nil && witness == nil && latest == nil }
 }
 
 /// The state of one start, completed step by step.
@@ -170,22 +126,26 @@ struct Opening: ~Copyable {
   private(set) var isWitnessed = false
   /// See ``Store/needsStart``.
   var needsStart = false
+  /// See ``Store/openCommit``.
+  private var openCommit: Int64?
+  /// The key files at the end of the start; nil if the store could not be read.
+  var keyFiles: KeyFiles?
   var files: OpenFiles?
   var reading = Reading()
   var condition = StoreCondition.writable
   var notices: [StoreNotice]
 
   init(
-    path: String, options: Store.Options, now: Timestamp, machine: MachineMarks, key: consuming StoreKey,
-    keys: StoreKeys, disk: DiskCheck, notices: [StoreNotice]
+    _ start: StoreStart, key: consuming StoreKey, keys: StoreKeys, _ disk: DiskCheck, _ notices: [StoreNotice]
   ) {
-    self.path = path
+    path = start.path
     self.disk = disk
-    self.options = options
-    self.now = now
-    marks = machine
+    options = start.options
+    now = start.now
+    marks = start.machine
     fingerprint =
-      key.isKnown ? key.authenticator.fingerprint(of: machine) : MachineFingerprint(machine: nil, hardware: nil)
+      key.isKnown
+      ? key.authenticator.fingerprint(of: start.machine) : MachineFingerprint(machine: nil, hardware: nil)
     self.key = key
     self.keys = keys
     self.notices = notices
@@ -205,12 +165,12 @@ struct Opening: ~Copyable {
       registry: registry, events: reading.events, epoch: reading.ledger.epoch, fingerprint: fingerprint,
       isSealedHere: isSealedHere, condition: condition, notices: notices, source: disk.source)
     let derivation = isWitnessed || reading.store != .zero ? try key.derivation() : nil
-    let keyFiles = try KeyFiles(in: directory.folder)
+    let isUnchecked = directory.isReadOnly
     return Store(
       directory: directory, authenticator: key.authenticator, identity: reading.store, created: reading.created,
       options: options, marks: marks, keys: keys, dataKey: reading.unwrapped?.key, files: files, ledger: reading.ledger,
-      derivation: derivation, latest: latest, keyFiles: keyFiles, found: content,
-      condition: condition, needsStart: needsStart)
+      derivation: derivation, latest: latest, keyFiles: keyFiles ?? KeyFiles(), found: content,
+      condition: condition, needsStart: needsStart, isUnchecked: isUnchecked, openCommit: openCommit)
   }
 
   /// Opens `witness.latest`; nil if nothing can be written, because there are no commits to record then.
@@ -232,7 +192,7 @@ struct Opening: ~Copyable {
     guard key.isKnown else {
       return reject("its key, \(StoreKey.fileName), is missing or damaged, so nothing in it can be proven")
     }
-    let latest = found.latest.flatMap { LatestWitness.newest(in: $0, key.authenticator) }
+    let latest = found.newest(key.authenticator)
     let witness = found.witness.flatMap { Witness($0, key.authenticator) }
     isWitnessed = latest != nil || witness != nil
     guard let database = found.database else {
@@ -241,7 +201,8 @@ struct Opening: ~Copyable {
     guard database.size > 0 else {
       return try setAside(in: directory, found, "the database is empty")
     }
-    guard try !LogExamination(of: Store.logName, in: directory.folder).isDamaged else {
+    let examination = try LogExamination(of: Store.logName, in: directory.folder)
+    guard !examination.isDamaged else {
       return reject(
         """
         \(Store.logName) is damaged in its middle, before acknowledged changes: restore a backup, \
@@ -254,7 +215,7 @@ struct Opening: ~Copyable {
     } catch let error as DatabaseError where error.saysDamaged || error.isAboutContent {
       // For SQLite a failed read looks like damage. The content is judged only after all files were read
       // from end to end.
-      if let reason = try DiskCheck(in: directory.folder).failure { return cannotRead(reason) }
+      if let reason = try DiskCheck(in: directory).failure { return cannotRead(reason) }
       return try setAside(in: directory, found, "\(error)")
     }
     if let first = reading.damage.first {
@@ -263,15 +224,20 @@ struct Opening: ~Copyable {
     }
     try compare(with: found, witness, latest, in: directory)
     if condition == .writable {
+      // Each commit is recorded before it is acknowledged. If the record of the commit before is current, the last commit
+      // was not. In another boot, the content comes from the disk, and the record may have missed it.
+      if latest?.revision == reading.ledger.revision - 1, directory.isOfThisBoot {
+        openCommit = examination.lengthBeforeLastCommit
+      }
       if directory.isReadOnly {
-        try onlyRead(in: directory)
+        try onlyRead(in: directory, isWitnessed: isWitnessed || found.unread != nil, hasOpenCommit: openCommit != nil)
       } else if let lost = disk.lostWrite {
         cannotWrite("data that was written before this start is not on the disk (\(lost))")
       }
     }
     guard condition == .writable, !isSealed else { return }
     try migrate(in: directory)
-    if condition == .writable { makeWritable(found, in: directory) }
+    if condition == .writable { try makeWritable(found, in: directory) }
   }
 
   /// Migrates a store of an earlier version to this version. If the disk refuses, the store is served as it was read.
@@ -311,19 +277,17 @@ struct Opening: ~Copyable {
     with found: Found, _ witness: Witness?, _ latest: Witness?, in directory: borrowing StateDirectory
   ) throws {
     if let latest { compare(with: latest, in: directory) }
+    if let witness { return compare(with: witness, in: directory) }
+    guard found.unread == nil else { return }
     guard found.witness != nil else {
       notices.append(.witnessRenewed(reason: "it was missing"))
       return
     }
-    guard let known = witness else {
-      guard !directory.isReadOnly else { return }
-      let aside = Store.asideName(Witness.fileName, now)
-      try directory.folder.rename(Witness.fileName, to: aside)
-      notices.append(.setAside(path: "\(directory.folder.path)/\(aside)"))
-      notices.append(.witnessRenewed(reason: "it was not authentic"))
-      return
-    }
-    compare(with: known, in: directory)
+    guard !directory.isReadOnly else { return }
+    let aside = Store.asideName(Witness.fileName, now)
+    try directory.folder.rename(Witness.fileName, to: aside)
+    notices.append(.setAside(path: "\(directory.folder.path)/\(aside)"))
+    notices.append(.witnessRenewed(reason: "it was not authentic"))
   }
 
   private mutating func compare(with known: Witness, in directory: borrowing StateDirectory) {
@@ -345,7 +309,9 @@ struct Opening: ~Copyable {
   /// The checkpoint is necessary because a write that failed before a crash may have left blocks in the WAL that a
   /// power cut would lose. Without a witness the store may be an older copy, whose next event numbers may have been
   /// given out before, so a new epoch begins.
-  private mutating func makeWritable(_ found: Found, in directory: borrowing StateDirectory) {
+  ///
+  /// - Throws: the error of a connection that can only read, because SQLite could not open the WAL for writing.
+  private mutating func makeWritable(_ found: Found, in directory: borrowing StateDirectory) throws {
     do {
       try files?.database.checkpoint()
       if !isWitnessed { try beginEpoch() }
@@ -354,6 +320,8 @@ struct Opening: ~Copyable {
       if let master = reading.unwrapped?.master {
         try KeyRing.completeRotation(to: master, in: directory.folder)
       }
+    } catch let error as DatabaseError where error.saysReadOnly {
+      throw error
     } catch {
       condition = StoreCondition(after: error)
       notices.append(.condition(condition))

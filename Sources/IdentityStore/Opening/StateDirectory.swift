@@ -23,12 +23,17 @@ package enum StateDirectoryFailure: Error, CustomStringConvertible {
 /// The folder that holds all state, locked for one daemon.
 package struct StateDirectory: ~Copyable, Sendable {
   let folder: Folder
-  /// Whether the file system is mounted read-only. The lock is then shared with other readers, or missing if it has no
-  /// file.
+  /// Whether the files are only read, because the file system is mounted read-only or the disk refuses calls.
+  ///
+  /// The lock may then be shared with other readers, or missing if its file is missing or cannot be opened.
   private(set) var isReadOnly: Bool
+  /// The error for which the files are only read although the file system is writable; nil if there is none.
+  private(set) var refusal: String?
   private var lock: FileLock?
   /// The mount when the directory was opened; nil if the kernel does not report it.
-  private let mount: Mount?
+  private var mount: Mount?
+  /// Whether the last daemon that could write ran in this boot, or in an unknown one.
+  let isOfThisBoot: Bool
 
   private static let lockName = "lock"
 
@@ -37,31 +42,90 @@ package struct StateDirectory: ~Copyable, Sendable {
   /// The folder must belong to this user and be closed to all others. Symbolic links in it are not followed.
   package static func open(path: String) throws(StateDirectoryFailure) -> StateDirectory {
     do {
-      try Folder.create(path: path, mode: 0o700)
-      let folder = try Folder(path: path)
-      // The lock comes before the check of the owner: the holder is the more useful answer to an admin who starts a
-      // second daemon as root.
-      var isReadOnly = false
-      let known = try knownLock(folder, &isReadOnly)
-      let (owner, mode) = try folder.ownerAndMode()
-      guard owner == Accounts.ownUserID else {
-        throw StateDirectoryFailure.unsafe(
-          path: path, reason: "it belongs to uid \(owner), not to uid \(Accounts.ownUserID); change its owner")
+      do {
+        return try Patience.repeating { try attempt(path) }
+      } catch let error as SystemError where error.isOfDisk {
+        return try attempt(path, withoutLock: error)
       }
-      guard mode & 0o077 == 0 else {
-        throw StateDirectoryFailure.unsafe(
-          path: path, reason: "other users can access it (mode \(String(mode, radix: 8))); run 'chmod 0700 \(path)'")
-      }
-      let lock = isReadOnly ? known : try lock(known, in: folder, &isReadOnly)
-      if !isReadOnly { try lock?.nameHolder() }
-      let mount = isReadOnly ? folder.mount() : nil
-      return StateDirectory(folder: folder, isReadOnly: isReadOnly, lock: lock, mount: mount)
     } catch let failure as StateDirectoryFailure {
       throw failure
     } catch let error as SystemError {
       throw .system(error)
     } catch {
       throw .unsafe(path: path, reason: "\(error)")
+    }
+  }
+
+  /// Opens the folder.
+  ///
+  /// - Parameter refusal: an earlier error, after which the folder is only read if its lock cannot be taken.
+  private static func attempt(_ path: String, withoutLock refusal: SystemError? = nil) throws -> StateDirectory {
+    try Folder.create(path: path, mode: 0o700)
+    let folder = try Folder(path: path)
+    // The lock comes before the check of the owner: the holder is the more useful answer to an admin who starts a
+    // second daemon as root.
+    var isReadOnly = false
+    var known: FileLock?
+    var fault: String?
+    do {
+      known = try knownLock(folder, &isReadOnly)
+    } catch let error as SystemError where error.isOfDisk && refusal != nil {
+      (fault, isReadOnly) = ("\(error)", true)
+    }
+    let (owner, mode) = try folder.ownerAndMode()
+    guard owner == Accounts.ownUserID else {
+      throw StateDirectoryFailure.unsafe(
+        path: path, reason: "it belongs to uid \(owner), not to uid \(Accounts.ownUserID); change its owner")
+    }
+    guard mode & 0o077 == 0 else {
+      throw StateDirectoryFailure.unsafe(
+        path: path, reason: "other users can access it (mode \(String(mode, radix: 8))); run 'chmod 0700 \(path)'")
+    }
+    var held: FileLock?
+    do {
+      held = isReadOnly ? known : try lock(known, in: folder, &isReadOnly)
+    } catch let error as SystemError where error.isOfDisk && refusal != nil {
+      (fault, isReadOnly) = ("\(error)", true)
+    }
+    let boot = Self.boot
+    let isOfThisBoot = Self.lastBoot(in: folder).map { $0 == boot } ?? true
+    // The name of the holder is for messages and for the next start, which do without it.
+    if !isReadOnly { try? held?.nameHolder(in: boot) }
+    let mount = isReadOnly ? folder.mount() : nil
+    return StateDirectory(
+      folder: folder, isReadOnly: isReadOnly, refusal: fault, lock: held, mount: mount, isOfThisBoot: isOfThisBoot)
+  }
+
+  /// The kernel's ID of this boot; nil if it cannot be read.
+  private static var boot: String? {
+    guard let text = try? Folder(path: "/proc/sys/kernel/random").read("boot_id", limit: 64) else { return nil }
+    return String(decoding: text, as: UTF8.self).split(separator: "\n").first.map(String.init)
+  }
+
+  /// Returns the boot that the last holder of the lock named; nil if it is unknown.
+  private static func lastBoot(in folder: borrowing Folder) -> String? {
+    guard let text = try? folder.read(lockName, limit: 128) else { return nil }
+    return String(decoding: text, as: UTF8.self).split(separator: "\n").lazy
+      .compactMap { $0.hasPrefix("boot ") ? String($0.dropFirst(5)) : nil }.first
+  }
+
+  /// Stops writing, because the disk refused a call.
+  mutating func giveUpWriting(_ reason: String) {
+    if !isReadOnly { refusal = reason }
+    isReadOnly = true
+  }
+
+  /// Returns whether the file system turned read-only after the folder was opened, and notes that.
+  mutating func hasBecomeReadOnly() -> Bool {
+    guard !isReadOnly else { return false }
+    do {
+      _ = try folder.open(Self.lockName, flags: O_RDWR)
+      return false
+    } catch {
+      guard error.code == EROFS else { return false }
+      isReadOnly = true
+      mount = folder.mount()
+      return true
     }
   }
 
@@ -122,7 +186,7 @@ package struct StateDirectory: ~Copyable, Sendable {
       throw SystemError(call: "lock \(folder.path), which another identityd uses", code: EBUSY)
     }
     // The name of the holder is for messages only.
-    try? own.nameHolder()
+    try? own.nameHolder(in: Self.boot)
     lock = consume own
     isReadOnly = false
     return true
@@ -140,7 +204,7 @@ package struct StateDirectory: ~Copyable, Sendable {
   var hasReadOnlyMount: Bool { mount?.isMountReadOnly == true && mount?.isFileSystemReadOnly == false }
 
   private static func held(_ folder: borrowing Folder) -> StateDirectoryFailure {
-    let text = (try? folder.read(lockName, limit: 64)).flatMap { $0 }.map { String(decoding: $0, as: UTF8.self) } ?? ""
+    let text = (try? folder.read(lockName, limit: 128)).flatMap { $0 }.map { String(decoding: $0, as: UTF8.self) } ?? ""
     let holder = text.split(separator: "\n").first.map(String.init) ?? "pid unknown"
     return .held(path: folder.path, by: holder)
   }
@@ -148,8 +212,10 @@ package struct StateDirectory: ~Copyable, Sendable {
 
 extension FileLock {
   /// Writes the process ID of this process, the holder, into the file.
-  fileprivate func nameHolder() throws(SystemError) {
+  ///
+  /// - Parameter boot: the ID of this boot.
+  fileprivate func nameHolder(in boot: String?) throws(SystemError) {
     try file.truncate(name: "lock")
-    _ = try file.write(Array("pid \(ProcessGuard.processID)\n".utf8))
+    _ = try file.write(Array("pid \(ProcessGuard.processID)\n\(boot.map { "boot \($0)\n" } ?? "")".utf8))
   }
 }

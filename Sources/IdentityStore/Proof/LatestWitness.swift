@@ -31,7 +31,13 @@ struct LatestWitness: ~Copyable, Sendable {
   /// Records a commit.
   func record(_ witness: Witness, _ authenticator: borrowing Authenticator) throws(SystemError) {
     try Self.write(witness, authenticator, to: file)
-    if witness.revision.isMultiple(of: Self.interval) { try synchronize() }
+  }
+
+  /// Syncs the file to disk if it is time.
+  ///
+  /// - Parameter revision: the revision of the commit that was recorded.
+  func synchronizeIfDue(after revision: Int64) throws(SystemError) {
+    if revision.isMultiple(of: Self.interval) { try synchronize() }
   }
 
   private static func write(

@@ -5,6 +5,8 @@ import LinuxSystem
 /// All available master keys, in the order of preference.
 struct KeyRing: Sendable {
   private(set) var masters: [MasterKey] = []
+  /// The error of a key file that exists and cannot be read; nil if all can.
+  private var unread: String?
 
   /// Creates an empty ring.
   init() {}
@@ -21,13 +23,23 @@ struct KeyRing: Sendable {
     for name in [MasterKey.fileName, MasterKey.nextFileName] {
       // An unreadable file counts as no key: only the items are unavailable, until the next start. A read is repeated
       // once, because one failed read proves nothing.
-      var content = (try? folder.read(name, limit: Self.fileLength)) ?? nil
-      if content == nil { content = (try? folder.read(name, limit: Self.fileLength)) ?? nil }
+      var content = Self.content(of: name, in: folder, &unread)
       append(consuming: &content, .file, name)
     }
   }
 
   private static let fileLength = 1_024
+
+  /// Returns the content of a key file; nil if the file is missing or cannot be read.
+  private static func content(of name: String, in folder: borrowing Folder, _ unread: inout String?) -> [UInt8]? {
+    if let content = (try? folder.read(name, limit: fileLength)) ?? nil { return content }
+    do {
+      return try folder.read(name, limit: fileLength)
+    } catch {
+      unread = "\(error)"
+      return nil
+    }
+  }
 
   private mutating func append(consuming content: inout [UInt8]?, _ source: KeySource, _ name: String) {
     // Taken out of the optional, so that no second reference keeps a copy when the bytes are wiped.
@@ -51,7 +63,8 @@ struct KeyRing: Sendable {
       case .credential: MasterKey.credentialName
       case .file: MasterKey.fileName
       }
-    let found = masters.isEmpty ? "no master key was found" : "none of the master keys found is the right one"
+    let found =
+      unread ?? (masters.isEmpty ? "no master key was found" : "none of the master keys found is the right one")
     return "items cannot be decrypted: \(found); they need key \(wrapped.master), from \(wanted)"
   }
 
