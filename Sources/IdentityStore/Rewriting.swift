@@ -210,7 +210,7 @@ extension StoreCondition {
     case let error as UncertainCommit: self.init(after: error.cause)
     case let error as DatabaseError where error.isFull: self = .full
     case let error as SystemError where error.code == ENOSPC || error.code == EDQUOT: self = .full
-    default: self = .unwritable("\(error)")
+    default: self = .unwritable(error.explained)
     }
   }
 }

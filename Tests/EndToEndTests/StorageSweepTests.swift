@@ -158,7 +158,7 @@ import Testing
     let calls = fault.calls.reduce(0) { $0 + (made[$1] ?? 0) }
     var (served, unserved) = (0, 0)
     // Each error begins elsewhere, so that together they try more of the calls.
-    for call in stride(from: 1 + Int(error) % 5, through: calls, by: Trial.isLong ? 1 : 9) {
+    for call in stride(from: 1 + Int(error) % 7, through: calls, by: Trial.isLong ? 1 : 17) {
       try swept.putBack()
       swept.faults.begin(fault, at: call, lasting: true)
       let starts = try swept.startsDespiteFaults(hurries: true)

@@ -51,7 +51,8 @@ import Testing
     #expect(try daemon.uuid("get device") == device)
     #expect(try daemon.ask("item read service=s account=a").hasPrefix("OK data=eA== "))
     #expect(try daemon.client().statusValue("store") == "read-only")
-    #expect(try daemon.client().statusValue("store-reason")?.contains("\(name): Permission denied") == true)
+    let reason = try daemon.client().statusValue("store-reason")
+    #expect(reason?.contains("\(name): Permission denied; give identityd access to the file") == true)
     #expect(try daemon.ask("item put service=s account=b data=eA==").hasPrefix("ERR read-only "))
     try setMode("0600", of: name, daemon)
     try daemon.eventually("item put service=s account=b data=eA==")
@@ -87,7 +88,9 @@ import Testing
     try setMode("0000", of: name, daemon)
     try daemon.start(through: Self.user)
     #expect(try daemon.client().statusValue("store") == "read-error")
-    #expect(try daemon.client().statusValue("store-reason")?.contains("\(name): Permission denied") == true)
+    let reason = try daemon.client().statusValue("store-reason")
+    #expect(
+      reason?.contains("\(name): Permission denied; give identityd access to the file, then restart identityd") == true)
     for request in ["get device", "item read service=s account=a", "get installation"] {
       #expect(try daemon.ask(request).hasPrefix("ERR unavailable "), "\(request)")
     }

@@ -8,7 +8,7 @@ extension Opening {
     files = nil
     reading = Reading()
     reading.registry.doubt(.all, incomplete: [])
-    condition = .unreadable("\(reason); check the disk, then restart identityd")
+    condition = .unreadable("\(reason), then restart identityd")
     notices.append(.condition(condition))
   }
 
@@ -40,7 +40,7 @@ extension Opening {
 
   private func remountReason(in directory: borrowing StateDirectory) -> String {
     let fault =
-      directory.refusal.map { "\($0); check the disk" }
+      directory.refusal
       ?? "\(directory.folder.path) is on a read-only file system: mount it read-write"
     return fault + (needsStart || directory.hasReadOnlyMount ? ", then restart identityd" : "")
   }

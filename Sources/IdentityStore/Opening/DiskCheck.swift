@@ -29,9 +29,9 @@ struct DiskCheck {
       } catch  where error.isOfDisk {
         switch use {
         case .reading:
-          failure = "\(error)"
+          failure = error.advised
           return
-        case .writing: lesserFailure = "\(error)"
+        case .writing: lesserFailure = error.advised
         // Its reader takes it for a missing key: the items are locked.
         case .items: break
         }

@@ -62,6 +62,12 @@ extension Error {
     }
   }
 
+  /// The error of a file that a start cannot use, with the advice to an admin.
+  var advised: String { isDenial ? explained : "\(self); check the disk" }
+
+  /// The error, with the advice to an admin if it tells what is wrong with a file.
+  var explained: String { isDenial ? "\(self); give identityd access to the file" : "\(self)" }
+
   /// Whether the error means that the file system is, or may be, read-only.
   var saysReadOnly: Bool {
     switch self {

@@ -27,7 +27,7 @@ package struct StateDirectory: ~Copyable, Sendable {
   ///
   /// The lock may then be shared with other readers, or missing if its file is missing or cannot be opened.
   private(set) var isReadOnly: Bool
-  /// The error for which the files are only read although the file system is writable; nil if there is none.
+  /// The error, with advice, for which the files are only read although the file system is writable; nil if there is none.
   private(set) var refusal: String?
   private var lock: FileLock?
   /// The mount when the directory was opened; nil if the kernel does not report it.
@@ -70,7 +70,7 @@ package struct StateDirectory: ~Copyable, Sendable {
     do {
       known = try knownLock(folder, &isReadOnly)
     } catch let error as SystemError where error.isOfDisk && refusal != nil {
-      (fault, isReadOnly) = ("\(error)", true)
+      (fault, isReadOnly) = (error.advised, true)
     }
     let (owner, mode) = try folder.ownerAndMode()
     guard owner == Accounts.ownUserID else {
@@ -85,7 +85,7 @@ package struct StateDirectory: ~Copyable, Sendable {
     do {
       held = isReadOnly ? known : try lock(known, in: folder, &isReadOnly)
     } catch let error as SystemError where error.isOfDisk && refusal != nil {
-      (fault, isReadOnly) = ("\(error)", true)
+      (fault, isReadOnly) = (error.advised, true)
     }
     let boot = Self.boot
     let isOfThisBoot = Self.lastBoot(in: folder).map { $0 == boot } ?? true

@@ -49,10 +49,10 @@ struct StoreStart {
         if error.saysReadOnly, directory.hasBecomeReadOnly() || patience.waits(after: error) { continue }
         guard error.isOfDisk else { throw error }
         if patience.waits(after: error) { continue }
-        if directory.isReadOnly { return try unreadable("\(error)", disk, in: directory) }
+        if directory.isReadOnly { return try unreadable(error.advised, disk, in: directory) }
         // A new store can only be written.
         if let found = try? Found(in: directory), found.isFirstStart { throw error }
-        directory.giveUpWriting("\(error)")
+        directory.giveUpWriting(error.advised)
       }
     }
   }
