@@ -45,6 +45,8 @@ package final class HeldPeer {
   package let principal: Principal
   /// Whether the principal may use the reserve; see ``Limits/reservePercent``.
   package let usesReserve: Bool
+  /// The party to which log entries about the peer are attributed.
+  package var originator: Originator { Originator(peer, principal) }
 
   /// Creates a peer that is charged to a principal.
   package init(_ peer: Peer, _ principal: Principal, usesReserve: Bool = false) {

@@ -83,15 +83,18 @@ package final class RecordedChange: Equatable, Sendable {
   package let change: Change
   /// The event; nil if no event is published for the change.
   package let event: Event?
+  /// The party that caused the change.
+  package let originator: Originator
 
   /// Creates a recorded change.
-  package init(_ change: Change, event: Event?) {
+  package init(_ change: Change, event: Event?, by originator: Originator = .daemon) {
     self.change = change
     self.event = event
+    self.originator = originator
   }
 
   package static func == (left: RecordedChange, right: RecordedChange) -> Bool {
-    left.change == right.change && left.event == right.event
+    left.change == right.change && left.event == right.event && left.originator == right.originator
   }
 }
 

@@ -49,8 +49,6 @@ package enum Bound {
   package static let controlConnectionsPerUser = 32
   /// The pause in accepting when the process or the system is out of descriptors or memory, in milliseconds.
   package static let acceptPauseMilliseconds = 100
-  /// The time after a logged refusal in which no further refused connection is logged, in milliseconds.
-  package static let refusalLogMilliseconds = 10_000
   /// The minimum time between two attempts to rewrite a store that failed, in milliseconds.
   package static let healPauseMilliseconds = 1_000
   /// The number of reads from a connection after which the kernel is told to refuse descriptors from the client.
@@ -182,6 +180,27 @@ package enum Bound {
   package static let logBytes = 2_097_152
   /// The number of ``logBytes`` reserved for warnings and errors.
   package static let logReservedBytes = 131_072
+  /// The number of log entries that a principal other than admins may cause at once: those of a login with a hundred new
+  /// apps.
+  package static let logBurst = 100
+  /// The time after which such a principal may cause one more log entry, in milliseconds: some 9,000 entries a day.
+  package static let logPauseMilliseconds = 10_000
+  /// The number of log entries that all such principals together may cause at once.
+  ///
+  /// By default the journal suppresses entries of a service beyond 10,000 in 30 seconds. In that time these principals
+  /// cause at most 1,300, and a report for each of ``logAccounts``.
+  package static let logBurstOfAll = 1_000
+  /// The time after which all such principals together may cause one more log entry, in milliseconds.
+  package static let logPauseOfAllMilliseconds = 100
+  /// The number of principals whose log entries are counted apart, with another count for errors. Further principals
+  /// share one count.
+  package static let logAccounts = 512
+  /// The time until suppressed log entries are reported, in milliseconds.
+  package static let logReportMilliseconds = 30_000
+  /// The number of ``logBytes`` that entries caused by principals other than admins may take.
+  package static let logBytesOfPeers = 524_288
+  /// The number of faults of secrets that are remembered as logged. Beyond that, they are logged again.
+  package static let loggedFaults = 16_384
   /// The maximum length of a text in the log, in bytes.
   ///
   /// A path (`PATH_MAX`) fits, and the journal does not split a text of this length into several entries.

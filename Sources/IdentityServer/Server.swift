@@ -61,7 +61,7 @@ package final class Server {
   ///     service manager keeps none.
   ///   - sources: the writer's sources of facts about the system.
   ///   - restartStatus: the exit status on which the service manager starts the daemon again; nil if it would not.
-  ///   - logBacklog: returns the numbers of log entries that wait and that were lost.
+  ///   - logBacklog: returns the numbers of log entries that wait, and that are missing.
   ///   - reload: reads the configuration again.
   package init(
     store: consuming Store, listener: consuming Descriptor, socketPath: String,

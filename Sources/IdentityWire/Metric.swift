@@ -112,6 +112,8 @@ extension Metric {
     "Time when the last backup was made that a client has read to its end, in seconds since 1970-01-01 UTC. Not there before the first backup."
   )
   package static let logQueue = Metric("log-queue", .gauge, "Log entries that wait to be written.")
+  package static let logSuppressed = Metric(
+    "log-suppressed", .counter, "Log entries that were suppressed because a principal caused too many.")
   package static let logDropped = Metric(
     "log-dropped", .counter, "Log entries that were dropped because the queue was full or the log could not be written."
   )
@@ -124,7 +126,8 @@ extension Metric {
   package static let all = [
     build, start, uptime, requests, turns, jobs, jobsUnderWay, writerQueue, commits, commitSeconds, commitChanges,
     storeBytes, storeWritable, storeCondition, keyAvailable, manifestFaults, machineSuspect, connections, accepted,
-    refused, principalsAtBound, subscribers, subscriberLag, events, lastEvent, lastBackup, logQueue, logDropped,
+    refused, principalsAtBound, subscribers, subscriberLag, events, lastEvent, lastBackup, logQueue, logSuppressed,
+    logDropped,
   ]
 }
 

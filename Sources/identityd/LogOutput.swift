@@ -20,8 +20,8 @@ final class LogOutput {
   /// Queues one entry for writing. Never blocks.
   func write(_ entry: LogEntry) { if entry.level <= level { thread?.put(entry) } }
 
-  /// The numbers of entries that wait and that were lost.
-  var backlog: LogBacklog { thread?.backlog ?? LogBacklog(waiting: 0, lost: 0) }
+  /// The numbers of entries that wait, and that are missing.
+  var backlog: LogBacklog { thread?.backlog ?? LogBacklog(waiting: 0, lost: 0, suppressed: 0) }
 
   /// Logs the reason for a refused start, also without a log thread.
   ///

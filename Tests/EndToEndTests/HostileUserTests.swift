@@ -1,21 +1,24 @@
 import Foundation
+import IdentityCore
 import TestSupport
 import Testing
 
 /// Bounds on each user's share of the daemon, which keep the service available to other users.
 @Suite(.enabled(if: isRoot, "acting as other users needs root")) struct HostileUserTests {
   /// Runs a Python script as a user other than root. The script can call `connect()`.
-  private func asUser(_ user: Int, _ script: String, _ daemon: DaemonUnderTest) throws -> String {
+  private func asUser(
+    _ user: Int, _ script: String, _ daemon: DaemonUnderTest, _ arguments: String...
+  ) throws -> String {
     let prelude = """
       import socket, sys
       def connect():
           s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); s.settimeout(60); return s
       """
-    let result = try run([
-      "setpriv", "--reuid=\(user)", "--regid=\(user)", "--clear-groups", "/usr/bin/python3", "-c",
-      "\(prelude)\n\(script)",
-      daemon.socket,
-    ])
+    let result = try run(
+      [
+        "setpriv", "--reuid=\(user)", "--regid=\(user)", "--clear-groups", "/usr/bin/python3", "-c",
+        "\(prelude)\n\(script)", daemon.socket,
+      ] + arguments)
     guard result.status == 0 else { throw Failure(result.errors) }
     return result.output
   }
@@ -87,6 +90,80 @@ import Testing
     #expect(try late.ask("subscribe").hasPrefix("ERR limit there are 6 subscribers"))
     #expect(try daemon.client().subscribe().last?.hasPrefix("OK ") == true)
   }
+
+  // MARK: Log
+
+  /// Has root renew the device, and waits for the entry about that.
+  private func expectRenewalInLog(_ daemon: DaemonUnderTest) throws {
+    let device = try daemon.ask("renew device").split(separator: " ")
+    try daemon.waitForLog("The device identifier is \(device[1]) from now on (renewed).")
+  }
+
+  /// Stops the daemon, and checks that its log has a bounded number of entries about a user, and counts the others.
+  ///
+  /// - Parameters:
+  ///   - count: the number of entries that the user has caused.
+  ///   - text: the text of each of these entries.
+  private func expect(_ count: Int, entries text: Regex<Substring>, of user: Int, _ daemon: DaemonUnderTest) throws {
+    let row = try daemon.client().ask("stats").first { $0.hasPrefix("* log-suppressed=") }
+    #expect(daemon.end() == 0)
+    let written = daemon.log.split(separator: "\n").count { $0.contains(text) }
+    // On a busy machine the user takes longer, and some further entries are allowed.
+    #expect(written >= Bound.logBurst && written < Bound.logBurst + 50, "\(written)")
+    #expect(row == "* log-suppressed=\(count - written)")
+    let report = /warning: Entries that uid ([0-9]+) caused are missing here, because they were too many: ([0-9]+)\./
+    let reports = daemon.log.matches(of: report)
+    #expect(reports.allSatisfy { $0.output.1 == "\(user)" })
+    #expect(reports.reduce(0) { $0 + (Int($1.output.2) ?? 0) } == count - written)
+  }
+
+  @Test(arguments: [
+    (first: "get installation", entries: 2),
+    (first: "migrate installation 00000000-0000-4000-8000-%012d commit=yes", entries: 3),
+  ])
+  func `row 31b: a user that installs and forgets its app does not fill the log`(first: String, entries: Int) throws {
+    let daemon = try DaemonUnderTest().start()
+    let script = """
+      s = connect(); f = s.makefile()
+      for n in range(200):
+          s.sendall(((sys.argv[2] % n if "%" in sys.argv[2] else sys.argv[2]) + "\\napp forget user:65533\\n").encode())
+          for _ in range(2): line = f.readline(); assert line.startswith("OK"), line
+      """
+    _ = try asUser(65_533, script, daemon, first)
+    try expectRenewalInLog(daemon)
+    try expect(200 * entries, entries: /user:65533 is |installation identifier/, of: 65_533, daemon)
+  }
+
+  @Test func `row 31b: a user whose connections are refused does not fill the log`() throws {
+    let daemon = try DaemonUnderTest().start(configuration: "[Limits]\nConnectionsPerUser=1\n")
+    let script = """
+      first = connect(); first.sendall(b"ping\\n"); first.recv(9)
+      for _ in range(400):
+          s = connect(); assert s.recv(99).startswith(b"ERR busy"); s.close()
+      """
+    _ = try asUser(65_533, script, daemon)
+    try expectRenewalInLog(daemon)
+    try expect(400, entries: /A connection was refused/, of: 65_533, daemon)
+  }
+
+  @Test func `row 31b: a user that reads damaged secrets does not fill the log`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let script = """
+      s = connect(); f = s.makefile()
+      for n in range(300): s.sendall((sys.argv[2] % n + "\\n").encode()); print(f.readline()[:6])
+      """
+    let stored = try asUser(65_533, script, daemon, "item put service=s account=a%d data=QUFB")
+    #expect(stored == String(repeating: "OK cre\n", count: 300))
+    daemon.end()
+    try daemon.edit("UPDATE secret SET sealed = x''")
+    try daemon.start()
+    let read = try asUser(65_533, script, daemon, "item read service=s account=a%d")
+    #expect(read == String(repeating: "ERR in\n", count: 300))
+    try expectRenewalInLog(daemon)
+    try expect(300, entries: /the secret of this item is damaged/, of: 65_533, daemon)
+  }
+
+  // MARK: Further bounds
 
   @Test func `row 21: LineLength= limits the length of a line`() throws {
     let daemon = try DaemonUnderTest().start(configuration: "[Limits]\nLineLength=4K\n")

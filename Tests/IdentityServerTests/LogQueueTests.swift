@@ -6,12 +6,15 @@ import Testing
 /// A log queue, and the entries that would be written from it.
 private final class Drained {
   var queue = LogQueue()
+  var now: UInt64 = 1_000_000
 
   /// Returns an entry whose text begins with a number, padded to a length.
-  func entry(_ number: Int, _ level: LogLevel = .info, length: Int = 0) -> LogEntry {
+  func entry(
+    _ number: Int, _ level: LogLevel = .info, length: Int = 0, by originator: Originator = .daemon
+  ) -> LogEntry {
     let text = "\(number)"
     let rest = String(repeating: "x", count: max(0, length - text.utf8.count))
-    return LogEntry(level: level, text: text + rest, messageID: "", fields: [])
+    return LogEntry(level: level, text: text + rest, messageID: "", fields: [], originator: originator)
   }
 
   /// The number of a written entry, or a count of dropped entries.
@@ -22,7 +25,7 @@ private final class Drained {
 
   /// Takes the next entry, as it would be written. Nil if there is none.
   func next() -> Written? {
-    guard case .entry(let entry, let loss) = queue.take() else { return nil }
+    guard case .entry(let entry, let loss) = queue.take(now: now) else { return nil }
     queue.noteWritten()
     guard let count = entry.fields.first(where: { $0.name == "IDENTITYD_DROPPED" }) else {
       return Int(entry.text.prefix { $0.isNumber }).map(Written.entry)
@@ -36,14 +39,19 @@ private final class Drained {
     return all
   }
 
-  func put(_ numbers: Range<Int>, _ level: LogLevel = .info, length: Int = 0) {
-    for number in numbers { _ = queue.put(entry(number, level, length: length)) }
+  func put(
+    _ numbers: Range<Int>, _ level: LogLevel = .info, length: Int = 0,
+    by originator: (Int) -> Originator = { _ in .daemon }
+  ) {
+    for number in numbers { _ = queue.put(entry(number, level, length: length, by: originator(number)), now: now) }
   }
 
   /// Puts an entry into the queue.
   ///
   /// - Returns: whether the writing thread must be woken.
-  func wakes(_ number: Int) -> Bool { queue.put(entry(number)) }
+  func wakes(_ number: Int, by originator: Originator = .daemon) -> Bool {
+    queue.put(entry(number, by: originator), now: now)
+  }
 }
 
 struct LogQueueTests {
@@ -102,6 +110,41 @@ struct LogQueueTests {
     #expect(log.queue.bytes <= Bound.logBytes)
   }
 
+  @Test func `row 31b: entries that users cause take a part of the room, and leave the reserve to others`() {
+    for level in [LogLevel.info, .warning] {
+      let log = Drained()
+      // Of many users, and with a long time in between, so that no user causes too many.
+      for first in [0, Bound.logBurstOfAll] {
+        log.put(first..<(first + Bound.logBurstOfAll), level, by: { .principal(.user(UInt32($0 % 500))) })
+        log.now += UInt64(Bound.logBurstOfAll * Bound.logPauseOfAllMilliseconds) * 1_000
+      }
+      #expect(log.queue.suppressed == 0)
+      #expect(log.queue.count == Bound.logBurstOfAll)
+      log.put(9_000..<9_010, by: { _ in .admin })
+      #expect(log.rest().suffix(10) == (9_000..<9_010).map(Drained.Written.entry))
+      #expect(log.queue.bytes == 0)
+    }
+    log.put(0..<900, length: 8_000, by: { .principal(.user(UInt32($0 % 500))) })
+    #expect(log.queue.bytes <= Bound.logBytesOfPeers)
+    log.put(900..<910, length: 8_000, by: { _ in .admin })
+    #expect(log.rest().suffix(10) == (900..<910).map(Drained.Written.entry))
+  }
+
+  @Test func `row 31b: the consumer is woken for the first suppressed entry, and waits for the time of the report`() {
+    log.put(0..<Bound.logBurst, by: { _ in .stranger })
+    #expect(log.rest().count == Bound.logBurst)
+    #expect(log.wakes(0, by: .stranger))
+    #expect(!log.wakes(0, by: .stranger))
+    let due = log.now + UInt64(Bound.logReportMilliseconds) * 1_000
+    guard case .nothing(until: due) = log.queue.take(now: log.now) else { Issue.record("a wait was expected"); return }
+    guard case .entry(let report, loss: 2) = log.queue.take(now: due) else {
+      Issue.record("a report was expected"); return
+    }
+    #expect(report.fields.last?.value == "2")
+    #expect(log.queue.suppressed == 2)
+    guard case .nothing(until: nil) = log.queue.take(now: due) else { Issue.record("a wait was expected"); return }
+  }
+
   @Test func `the count is placed where the entries are missing, and only once`() {
     log.put(0..<(ordinary + 3))
     for number in 0..<(ordinary / 2) { #expect(log.next() == .entry(number)) }
@@ -125,13 +168,17 @@ struct LogQueueTests {
   @Test func `row 46: an entry that could not be written is counted and not retried`() {
     log.put(0..<2)
     for _ in 0..<2 {
-      guard case .entry(_, loss: 1) = log.queue.take() else { Issue.record("an entry was expected"); return }
+      guard case .entry(_, loss: 1) = log.queue.take(now: log.now) else {
+        Issue.record("an entry was expected"); return
+      }
       log.queue.noteLost(1)
     }
-    guard case .nothing = log.queue.take() else { Issue.record("the count waits for the next entry"); return }
+    guard case .nothing = log.queue.take(now: log.now) else {
+      Issue.record("the count waits for the next entry"); return
+    }
     log.put(2..<3)
     // Writing the count fails too. The count must not be lost.
-    guard case .entry(_, loss: 2) = log.queue.take() else { Issue.record("the count was expected"); return }
+    guard case .entry(_, loss: 2) = log.queue.take(now: log.now) else { Issue.record("the count was expected"); return }
     log.queue.noteLost(2)
     #expect(log.rest() == [.entry(2), .dropped(2)])
     #expect(log.queue.lost == 2, "a count that cannot be written is no further loss")
@@ -142,6 +189,6 @@ struct LogQueueTests {
     log.queue.close()
     #expect(log.rest().last == .dropped(1))
     #expect(log.queue.lost == 1)
-    guard case .end = log.queue.take() else { Issue.record("the end was expected"); return }
+    guard case .end = log.queue.take(now: log.now) else { Issue.record("the end was expected"); return }
   }
 }

@@ -36,15 +36,18 @@ struct LogTextTests {
 
   /// Every kind of entry that contains text chosen by others.
   private static let events: [LogEvent] = [
-    .started(socket: hostile), .startRefused(hostile), .noMachineIdentifier(hostile), .appInstalled(Text(hostile)),
-    .appUninstalled(Text(hostile)), .identifierChanged(.installation(Text(hostile)), .renewed),
+    .started(socket: hostile), .startRefused(hostile), .noMachineIdentifier(hostile, by: .daemon),
+    .appInstalled(Text(hostile), by: .stranger), .appUninstalled(Text(hostile), by: .stranger),
+    .identifierChanged(.installation(Text(hostile)), .renewed, by: .admin),
     .systemChanged(
       VersionReport(number: 1, session: UUID(high: 1, low: 1), release: release, state: .upgraded, previous: nil)),
-    .systemUnknown(hostile), .itemsLocked(hostile), .secretDamaged(hostile), .manifestFault(hostile),
+    .systemUnknown(hostile), .itemsLocked(hostile), .secretDamaged(hostile, by: .stranger), .manifestFault(hostile),
     .handoverUnreadable(hostile), .notServing(hostile), .configurationWarning(hostile), .configurationRefused(hostile),
-    .connectionRefused(reason: hostile), .acceptPaused(hostile), .noStopTimer(hostile), .storeNotClosed(hostile),
-    .connectionFailed(app: Text(hostile), processID: 1, reason: hostile),
+    .connectionRefused(reason: hostile, by: .stranger), .acceptPaused(hostile), .noStopTimer(hostile),
+    .storeNotClosed(hostile),
+    .connectionFailed(app: Text(hostile), processID: 1, reason: hostile, by: .stranger),
     .store(LogEvent.StoreNoticeText(level: .error, text: hostile)),
+    .entriesSuppressed(.container(Text(hostile)), 1),
   ]
 
   @Test(arguments: events)

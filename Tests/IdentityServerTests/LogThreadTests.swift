@@ -28,7 +28,7 @@ struct LogThreadTests {
   }
 
   private func entry(_ number: Int) -> LogEntry {
-    LogEntry(level: .info, text: "\(number)", messageID: "", fields: [])
+    LogEntry(level: .info, text: "\(number)", messageID: "", fields: [], originator: .daemon)
   }
 
   @Test func `row 46: all entries are written at the end, in order`() throws {

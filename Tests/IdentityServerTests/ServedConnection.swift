@@ -41,7 +41,8 @@ final class ServedConnection {
     let lease = FleetLease()
     let status = StatusAnswers(state, connections, lease, boot: nil, socketPath: "", stateDirectory: "", settings)
     let statistics = StatisticsAnswers(
-      state, connections, writer, known, measurements, status, logBacklog: { LogBacklog(waiting: 0, lost: 0) })
+      state, connections, writer, known, measurements, status,
+      logBacklog: { LogBacklog(waiting: 0, lost: 0, suppressed: 0) })
     let dispatcher = RequestDispatcher(
       state, connections, scheduler, writer, publisher, encoder, status, statistics, known, measurements, lifetimes,
       lease, secretMemory)

@@ -1,12 +1,12 @@
 // The events of changes (identityd-protocol(7), section "EVENTS").
 extension Registry {
   /// Returns a change with its event, which gets the next sequence number. Must be called before the change is applied.
-  package func record(_ change: Change, at now: Timestamp) -> RecordedChange {
-    guard let news = news(of: change) else { return RecordedChange(change, event: nil) }
+  package func record(_ change: Change, at now: Timestamp, by originator: Originator = .daemon) -> RecordedChange {
+    guard let news = news(of: change) else { return RecordedChange(change, event: nil, by: originator) }
     let event = Event(
       sequence: lastEvent + 1, time: now, topic: news.topic, name: news.name, attributes: news.attributes,
       audience: news.audience)
-    return RecordedChange(change, event: event)
+    return RecordedChange(change, event: event, by: originator)
   }
 
   private struct News {

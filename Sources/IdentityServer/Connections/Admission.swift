@@ -21,8 +21,6 @@ final class Admission {
   private var latest: AttestedPeer?
   /// Users whose ranges of subordinate users the writer was asked to look up.
   private var rangeOwners: Set<UInt32> = []
-  /// The time of the last logged refusal of a connection, in microseconds of the monotonic clock.
-  private var lastLoggedRefusal: UInt64?
   /// Whether connections are accepted. The daemon accepts none before its start has finished, or once it stops.
   private var isOpen = false
   private var acceptAgain: EventSource?
@@ -98,7 +96,7 @@ final class Admission {
     do {
       attested = try attest(socket)
     } catch {
-      refuse(error.refusal, for: error.reason, socket)
+      refuse(error, socket)
       return nil
     }
     let connection = connections.insert(socket, peer: attested.peer.held, limits)
@@ -112,7 +110,7 @@ final class Admission {
     do {
       attested = try PeerAttestation(of: socket, by: rules, latest: latest)
     } catch {
-      throw ConnectionRefusal(failedAttestation: error)
+      throw ConnectionRefusal(failedAttestation: error, of: principal(of: socket))
     }
     if let refusal = connections.refusal(of: attested.peer.held, limits) { throw refusal }
     if attested.peer.held !== latest?.held {
@@ -122,6 +120,12 @@ final class Admission {
       latest = attested.peer
     }
     return attested
+  }
+
+  /// Returns the principal of a peer that could not be attested, by its user alone; nil if the user is unknown.
+  private func principal(of socket: borrowing Descriptor) -> Principal? {
+    guard let user = try? PeerCredentials(of: socket).userID, user != rules.unnamedUser else { return nil }
+    return .user(rules.subordinates.owner(of: user))
   }
 
   /// Asks the writer for the subordinate users of the user whose slice the peer is in, once per user.
@@ -143,22 +147,15 @@ final class Admission {
   // MARK: Refusing
 
   /// Sends the refusal before the connection closes. A new socket has room for one line.
-  private func refuse(
-    _ refusal: Refusal, for reason: ConnectionRefusal.Reason, _ socket: consuming Descriptor
-  ) {
-    measurements.countRefusal(reason)
-    logRefusal(refusal)
+  private func refuse(_ connection: ConnectionRefusal, _ socket: consuming Descriptor) {
+    measurements.countRefusal(connection.reason)
+    // Attributed to the principal of an admin too: a refused admin that tries again is no news.
+    log(
+      .connectionRefused(
+        reason: connection.refusal.text, by: connection.principal.map { .principal($0) } ?? .stranger))
     var line: [UInt8] = []
-    refusal.append(to: &line)
+    connection.refusal.append(to: &line)
     _ = try? socket.send(line)
-  }
-
-  /// Logs a refusal, with a rate limit: a client that floods the daemon must not flood the journal too.
-  private func logRefusal(_ refusal: Refusal) {
-    let now = Clock.monotonicMicroseconds
-    if let last = lastLoggedRefusal, now - last < UInt64(Bound.refusalLogMilliseconds) * 1_000 { return }
-    lastLoggedRefusal = now
-    log(.connectionRefused(reason: refusal.text))
   }
 
   /// Pauses accepting when descriptors or memory run out. Existing connections go on.

@@ -75,7 +75,10 @@ final class ConnectionCloser {
 
   /// Logs the failure of a connection, and closes it.
   func drop(_ connection: Connection, _ error: any Error) {
-    log(.connectionFailed(app: connection.peer.app, processID: connection.peer.processID, reason: "\(error)"))
+    log(
+      .connectionFailed(
+        app: connection.peer.app, processID: connection.peer.processID, reason: "\(error)",
+        by: connection.held.originator))
     close(connection)
   }
 

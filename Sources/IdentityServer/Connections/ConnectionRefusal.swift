@@ -20,14 +20,17 @@ struct ConnectionRefusal: Error {
   let reason: Reason
   /// The answer to the peer.
   let refusal: Refusal
+  /// The principal of the peer; nil if unknown.
+  let principal: Principal?
 
-  init(_ reason: Reason, _ refusal: Refusal) {
+  init(_ reason: Reason, _ refusal: Refusal, of principal: Principal?) {
     self.reason = reason
     self.refusal = refusal
+    self.principal = principal
   }
 
   /// Creates the refusal of a peer whose attestation failed; see ``PeerAttestation``.
-  init(failedAttestation refusal: Refusal) {
+  init(failedAttestation refusal: Refusal, of principal: Principal?) {
     reason =
       switch refusal {
       case .busy: .resources
@@ -35,5 +38,6 @@ struct ConnectionRefusal: Error {
       default: .unattested
       }
     self.refusal = refusal
+    self.principal = principal
   }
 }

@@ -173,13 +173,13 @@ final class ConnectionTable {
     let open = principal.isTrusted ? limits.connections : limits.connections - limits.reservedConnections
     guard count < open else {
       return ConnectionRefusal(
-        .connections, .busy("there are \(count) connections, which is the limit; try again later"))
+        .connections, .busy("there are \(count) connections, which is the limit; try again later"), of: principal)
     }
     guard !principal.isTrusted, let share = existingShare(of: principal),
       hasMostConnections(share, usesReserve: peer.usesReserve, limits)
     else { return nil }
     return ConnectionRefusal(
-      .principal, .busy("\(principal) has \(share.connections) connections and may have no more now"))
+      .principal, .busy("\(principal) has \(share.connections) connections and may have no more now"), of: principal)
   }
 
   /// Returns whether a principal that is not trusted has as many connections as it may have now.

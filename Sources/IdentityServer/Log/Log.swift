@@ -40,24 +40,26 @@ package struct LogEntry: Sendable {
   package let messageID: String
   /// Further journal fields.
   package let fields: [(name: String, value: String)]
+  /// The party that caused the entry.
+  package let originator: Originator
 }
 
 /// The function that takes log entries. Only the loop's thread calls the function, and the call never blocks.
 package typealias Log = (LogEntry) -> Void
 
-/// Everything that is logged, each kind with its own `MESSAGE_ID`. No entry contains a secret. Text from outside the
-/// daemon is escaped.
+/// Everything that is logged, each kind with its own `MESSAGE_ID` and its originator. No entry contains a secret. Text
+/// from outside the daemon is escaped.
 package enum LogEvent: Sendable {
   case started(socket: String)
   case startRefused(String)
   case stopping
   case stopped
   case store(StoreNoticeText)
-  case noMachineIdentifier(String)
-  case deviceMade(UUID, Origin, Cause)
-  case appInstalled(Text)
-  case appUninstalled(Text)
-  case identifierChanged(Scope, Cause)
+  case noMachineIdentifier(String, by: Originator)
+  case deviceMade(UUID, Origin, Cause, by: Originator)
+  case appInstalled(Text, by: Originator)
+  case appUninstalled(Text, by: Originator)
+  case identifierChanged(Scope, Cause, by: Originator)
   case deviceSuspected(Cause)
   case machineChanged(Cause)
   case systemChanged(VersionReport)
@@ -65,7 +67,7 @@ package enum LogEvent: Sendable {
   case sealed
   case itemsLocked(String)
   case itemsOpened
-  case secretDamaged(String)
+  case secretDamaged(String, by: Originator)
   case keyRotated(KeySource)
   case unusedForgotten(Int, days: Int)
   case manifestFault(String)
@@ -77,12 +79,13 @@ package enum LogEvent: Sendable {
   case configurationWarning(String)
   case configurationRefused(String)
   case managerNotTold(String)
-  case connectionRefused(reason: String)
+  case connectionRefused(reason: String, by: Originator)
   case acceptPaused(String)
   case noStopTimer(String)
   case storeNotClosed(String)
-  case connectionFailed(app: Text, processID: Int32, reason: String)
+  case connectionFailed(app: Text, processID: Int32, reason: String, by: Originator)
   case entriesDropped(Int)
+  case entriesSuppressed(Principal?, Int)
 
   /// The level and text of a notice of the store.
   package struct StoreNoticeText: Sendable {
@@ -99,9 +102,9 @@ package enum LogEvent: Sendable {
     case .stopping: make(.notice, "510cc04e694e471d98b7e1f458c86161", "Stopping.")
     case .stopped: make(.notice, "2a72676ada9c42ce934e0692089f4e02", "Stopped.")
     case .store(let notice): make(notice.level, "59a29e58e0284377a5b3e5ec52d7320d", notice.text)
-    case .noMachineIdentifier(let reason):
+    case .noMachineIdentifier(let reason, _):
       make(.warning, "f4d38141d31d44e4ad910def59c2d242", "The new device identifier is random: \(reason).")
-    case .deviceMade(let value, let origin, let cause):
+    case .deviceMade(let value, let origin, let cause, _):
       make(
         .notice, "5dc79c7eefe14a028ebaf17b3228b4e9",
         "The device identifier is \(value) from now on (\(cause.rawValue)).",
@@ -109,7 +112,7 @@ package enum LogEvent: Sendable {
           ("IDENTITYD_DEVICE", "\(value)"), ("IDENTITYD_ORIGIN", origin.rawValue),
           ("IDENTITYD_CAUSE", cause.rawValue),
         ])
-    case .identifierChanged(let scope, let cause):
+    case .identifierChanged(let scope, let cause, _):
       make(
         .notice, "465000a1b1514da98745b0620ad2dc1a",
         "A new \(scope.level.rawValue) identifier is in force (\(cause.rawValue)).",
@@ -143,7 +146,7 @@ package enum LogEvent: Sendable {
       make(.notice, "557c5a8f492444d29e6889d6cbd3ea62", "The store is sealed: the next start begins a new store.")
     case .itemsLocked(let reason): make(.error, "7d6d8372fc4e49f4af607cde9ae1bede", "Items are unavailable: \(reason).")
     case .itemsOpened: make(.notice, "faa105508e734a7aa7ca33493775770d", "Items are available again.")
-    case .secretDamaged(let text): make(.error, "c1d9497b3f22408eb22e8cf9f2ef7688", text)
+    case .secretDamaged(let text, _): make(.error, "c1d9497b3f22408eb22e8cf9f2ef7688", text)
     case .keyRotated(let source):
       make(
         .notice, "7166d8143a1d4ee7bc71eacafe380721",
@@ -160,9 +163,9 @@ package enum LogEvent: Sendable {
         "A connection of the previous run could not be continued: \(reason).")
     case .notServing(let reason):
       make(.error, "d6ecd60ffaf9432a8e87720f2c83aa3a", "Waiting for requests failed and is tried again: \(reason).")
-    case .appInstalled(let app):
+    case .appInstalled(let app, _):
       make(.info, "a39a97467e6e44669648256c00b19d26", "\(app) is installed.", [("IDENTITYD_APP", "\(app)")])
-    case .appUninstalled(let app):
+    case .appUninstalled(let app, _):
       make(.info, "9da229fef1c24ebe824d403660cb465f", "\(app) is uninstalled.", [("IDENTITYD_APP", "\(app)")])
     case .unusedForgotten(let count, let days):
       make(
@@ -173,7 +176,7 @@ package enum LogEvent: Sendable {
     case .configurationRefused(let text):
       make(
         .error, "9e1a64351e06491d839f2217f1a958d7", "Configuration refused, the previous one stays in force: \(text)")
-    case .connectionRefused(let reason):
+    case .connectionRefused(let reason, _):
       make(.warning, "83dc46dbddc34885b4f82aa89e1ccaa1", "A connection was refused: \(reason).")
     case .managerNotTold(let reason):
       make(
@@ -189,7 +192,7 @@ package enum LogEvent: Sendable {
         "The store was not closed cleanly, but nothing is lost: \(reason).")
     case .acceptPaused(let reason):
       make(.error, "6bf6f226ed654e42839616fa8d1ac1b0", "Accepting connections is paused: \(reason).")
-    case .connectionFailed(let app, let processID, let reason):
+    case .connectionFailed(let app, let processID, let reason, _):
       make(
         .debug, "506a20f91c7c40bfbe4309ade1ed5750", "The connection of \(app) broke: \(reason).",
         [("IDENTITYD_APP", "\(app)"), ("IDENTITYD_PEER_PID", "\(processID)")])
@@ -198,6 +201,28 @@ package enum LogEvent: Sendable {
         .warning, "6804e539700a416a89a70a0ecc1aeaf4",
         "Entries are missing here, because the log was too slow or could not be written: \(count).",
         [("IDENTITYD_DROPPED", "\(count)")])
+    case .entriesSuppressed(let principal, let count):
+      make(
+        .warning, "b93868962ab3408ab2e4cd37ed88ce1d",
+        "Entries that \(principal?.description ?? "other peers") caused are missing here, because they were too many: \(count).",
+        [("IDENTITYD_PRINCIPAL", principal?.description ?? ""), ("IDENTITYD_SUPPRESSED", "\(count)")])
+    }
+  }
+
+  /// The party that causes an entry of this kind. ``LogShares`` limits the entries of peers without admin rights.
+  private var originator: Originator {
+    switch self {
+    case .noMachineIdentifier(_, let originator), .deviceMade(_, _, _, let originator),
+      .appInstalled(_, let originator), .appUninstalled(_, let originator),
+      .identifierChanged(_, _, let originator), .secretDamaged(_, let originator),
+      .connectionRefused(_, let originator), .connectionFailed(_, _, _, let originator):
+      originator
+    case .sealed, .keyRotated, .configurationLoaded, .configurationWarning, .configurationRefused: .admin
+    case .started, .startRefused, .stopping, .stopped, .store, .deviceSuspected, .machineChanged, .systemChanged,
+      .systemUnknown, .itemsLocked, .itemsOpened, .unusedForgotten, .manifestFault, .manifestsInOrder,
+      .connectionsTakenOver, .handoverUnreadable, .notServing, .managerNotTold, .acceptPaused, .noStopTimer,
+      .storeNotClosed, .entriesDropped, .entriesSuppressed:
+      .daemon
     }
   }
 
@@ -206,7 +231,7 @@ package enum LogEvent: Sendable {
   ) -> LogEntry {
     LogEntry(
       level: level, text: LogText.line(text), messageID: messageID,
-      fields: fields.map { ($0.name, LogText.line($0.value)) })
+      fields: fields.map { ($0.name, LogText.line($0.value)) }, originator: originator)
   }
 }
 

@@ -9,8 +9,8 @@ struct LogQueue: Sendable {
     /// Write an entry. `loss` is the number of entries lost if the write fails: the entry itself, or the entries that
     /// it reports as dropped.
     case entry(LogEntry, loss: Int)
-    /// Wait for an entry.
-    case nothing
+    /// Wait for an entry, or until a time, if there is one.
+    case nothing(until: UInt64?)
     /// End: the queue is closed and empty.
     case end
   }
@@ -41,16 +41,29 @@ struct LogQueue: Sendable {
   /// Whether room has run out. Entries below the level of a warning are dropped until half of the room is free again.
   private var isOverflowing = false
   private var isClosed = false
+  private var shares = LogShares()
+  /// The number of waiting entries that peers without admin rights caused.
+  private var countOfPeers = 0
+  /// The total size of these entries, in bytes.
+  private var bytesOfPeers = 0
+  /// The number of entries suppressed since the start; see ``LogShares``.
+  var suppressed: Int { shares.suppressed }
 
-  /// Adds an entry, or drops it.
+  /// Adds an entry, or drops or suppresses it.
   ///
-  /// - Returns: whether the queue was empty, so that the log thread may be waiting.
-  mutating func put(_ entry: LogEntry) -> Bool {
+  /// - Returns: whether the log thread may be waiting, and has something to do or another time to wait for.
+  mutating func put(_ entry: LogEntry, now: UInt64) -> Bool {
     let wasEmpty = count == 0
+    let reportDue = shares.reportDue
+    guard shares.charge(entry, now: now) else { return shares.reportDue != reportDue }
     if hasRoom(for: entry) {
       incoming.append(Waiting(entry: entry, droppedBefore: dropped))
       count += 1
       bytes += entry.size
+      if entry.isOfPeer {
+        countOfPeers += 1
+        bytesOfPeers += entry.size
+      }
       dropped = 0
     } else {
       dropped += 1
@@ -61,7 +74,11 @@ struct LogQueue: Sendable {
   }
 
   private mutating func hasRoom(for entry: LogEntry) -> Bool {
-    let isReserveOpen = entry.level <= .warning
+    // Not more than a part of the room, so that these entries displace none about the daemon or about admins.
+    if entry.isOfPeer, countOfPeers >= Bound.logBurstOfAll || bytesOfPeers + entry.size > Bound.logBytesOfPeers {
+      return false
+    }
+    let isReserveOpen = entry.level <= .warning && !entry.isOfPeer
     let entries = Bound.logEntries - (isReserveOpen ? 0 : Bound.logReservedEntries)
     let room = Bound.logBytes - (isReserveOpen ? 0 : Bound.logReservedBytes)
     if isReserveOpen { return count < entries && bytes + entry.size <= room }
@@ -73,7 +90,11 @@ struct LogQueue: Sendable {
   }
 
   /// Removes and returns the next entry to write.
-  mutating func take() -> Next {
+  mutating func take(now: UInt64) -> Next {
+    if let report = shares.takeReport(now: now, isLast: isClosed) {
+      tellsOfLoss = true
+      return .entry(report.entry, loss: report.count)
+    }
     if outgoing.isEmpty {
       outgoing = incoming.reversed()
       incoming = []
@@ -81,13 +102,17 @@ struct LogQueue: Sendable {
     guard let next = outgoing.last else {
       tellsOfLoss = true
       if dropped > 0, !hasFailed { return said(&dropped) }
-      return isClosed ? .end : .nothing
+      return isClosed ? .end : .nothing(until: shares.reportDue)
     }
     tellsOfLoss = next.droppedBefore > 0
     if next.droppedBefore > 0 { return said(&outgoing[outgoing.count - 1].droppedBefore) }
     outgoing.removeLast()
     count -= 1
     bytes -= next.entry.size
+    if next.entry.isOfPeer {
+      countOfPeers -= 1
+      bytesOfPeers -= next.entry.size
+    }
     return .entry(next.entry, loss: 1)
   }
 
@@ -115,4 +140,12 @@ struct LogQueue: Sendable {
 extension LogEntry {
   /// The approximate size in memory, in bytes.
   var size: Int { fields.reduce(128 + text.utf8.count) { $0 + 64 + $1.value.utf8.count } }
+
+  /// Whether a peer without admin rights caused the entry.
+  var isOfPeer: Bool {
+    switch originator {
+    case .daemon, .admin: false
+    case .principal, .stranger: true
+    }
+  }
 }

@@ -18,7 +18,7 @@ package final class LogThread {
   /// Queues an entry, or drops it if too many are waiting. Never blocks.
   package func put(_ entry: LogEntry) { desk.put(entry) }
 
-  /// The numbers of entries that wait and that were lost.
+  /// The numbers of entries that wait, and that are missing.
   package var backlog: LogBacklog { desk.backlog }
 
   /// Waits until the waiting entries are written, and ends the thread. No entry may be queued afterwards.
@@ -40,17 +40,20 @@ package final class LogThread {
   }
 }
 
-/// The numbers of log entries that wait and that were lost.
+/// The numbers of log entries that wait, and that are missing.
 package struct LogBacklog: Equatable, Sendable {
   /// The number of entries that wait to be written.
   package let waiting: Int
   /// The number of entries lost since the start.
   package let lost: Int
+  /// The number of entries suppressed since the start, because their principal caused too many.
+  package let suppressed: Int
 
-  /// Creates a value from both numbers.
-  package init(waiting: Int, lost: Int) {
+  /// Creates a value from the numbers.
+  package init(waiting: Int, lost: Int, suppressed: Int) {
     self.waiting = waiting
     self.lost = lost
+    self.suppressed = suppressed
   }
 }
 
@@ -65,9 +68,14 @@ private final class Desk: Sendable {
     done = try Wakeup(blocking: false)
   }
 
-  var backlog: LogBacklog { queue.withLock { LogBacklog(waiting: $0.count, lost: $0.lost) } }
+  var backlog: LogBacklog {
+    queue.withLock { LogBacklog(waiting: $0.count, lost: $0.lost, suppressed: $0.suppressed) }
+  }
 
-  func put(_ entry: LogEntry) { if queue.withLock({ $0.put(entry) }) { bell.ring() } }
+  func put(_ entry: LogEntry) {
+    let now = Clock.monotonicMicroseconds
+    if queue.withLock({ $0.put(entry, now: now) }) { bell.ring() }
+  }
 
   /// - Returns: whether the thread was done before the deadline.
   func close(until deadline: UInt64) -> Bool {
@@ -80,15 +88,22 @@ private final class Desk: Sendable {
   func work(_ write: (LogEntry) -> Bool) {
     defer { done.ring() }
     while true {
-      switch queue.withLock({ $0.take() }) {
+      let now = Clock.monotonicMicroseconds
+      switch queue.withLock({ $0.take(now: now) }) {
       case .entry(let entry, let loss):
         if write(entry) { queue.withLock { $0.noteWritten() } } else { queue.withLock { $0.noteLost(loss) } }
-      case .nothing:
+      case .nothing(let deadline):
         // Released, because the wait is often long.
         ProcessMemory.releaseStack()
-        bell.wait()
+        wait(until: deadline)
       case .end: return
       }
     }
+  }
+
+  /// Waits for the bell, or until a deadline, if there is one. Without memory for the deadline, waits for the bell.
+  private func wait(until deadline: UInt64?) {
+    if let deadline, (try? TimedWait.wait(for: bell.descriptor.number, until: deadline)) == .timeUp { return }
+    bell.wait()
   }
 }

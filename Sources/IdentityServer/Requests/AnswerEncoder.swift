@@ -42,7 +42,7 @@ final class AnswerEncoder {
     }
     do throws(Refusal) {
       try append(answer.reply, item, to: connection) { (output) throws(Refusal) in
-        guard secretMemory.appendBase64(of: secret, to: &output) else { throw damage(of: item) }
+        guard secretMemory.appendBase64(of: secret, to: &output) else { throw damage(of: item, for: connection) }
       }
     } catch {
       error.append(to: &connection.output)
@@ -59,10 +59,10 @@ final class AnswerEncoder {
       outcome = reader.appendSecret(of: item, to: &output, secretMemory)
       switch outcome {
       case .appended, .changed: return
-      case .damaged: throw damage(of: item)
+      case .damaged: throw damage(of: item, for: connection)
       case .failed(let reason):
         let refusal = Refusal.broken("the secret cannot be read: \(reason)")
-        state.logFault(of: item, refusal)
+        state.logFault(of: item, refusal, by: connection.held.originator)
         throw refusal
       }
     }
@@ -92,8 +92,8 @@ final class AnswerEncoder {
   /// The room for the names and times of an answer, in bytes.
   private static var replyRoom: Int { 8_192 }
 
-  private func damage(of item: Item) -> Refusal {
-    state.logFault(of: item, .damagedSecret(item))
+  private func damage(of item: Item, for connection: Connection) -> Refusal {
+    state.logFault(of: item, .damagedSecret(item), by: connection.held.originator)
     return .damagedSecret(item)
   }
 

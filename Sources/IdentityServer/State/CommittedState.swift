@@ -51,7 +51,7 @@ final class CommittedState {
     for recorded in report.changes {
       registry.apply(recorded)
       if case .epochBegan(let epoch) = recorded.change { events.begin(epoch) }
-      if let event = LogEvent(recorded.change) { log(event) }
+      if let event = LogEvent(recorded) { log(event) }
     }
     for line in report.events { events.append(line) }
     for notice in report.notices { log(notice) }
@@ -73,18 +73,21 @@ final class CommittedState {
   private func log(_ notice: WriterNotice) {
     switch notice {
     case .store(let notice): log(.store(notice))
-    case .noMachineIdentifier(let reason): log(.noMachineIdentifier(reason))
+    case .noMachineIdentifier(let reason, let originator): log(.noMachineIdentifier(reason, by: originator))
     case .systemUnknown(let reason): log(.systemUnknown(reason))
-    case .secretFault(let item, let refusal): logFault(of: item, refusal)
+    case .secretFault(let item, let refusal, let originator): logFault(of: item, refusal, by: originator)
     case .keyRotated(let source): log(.keyRotated(source))
     case .unusedForgotten(let count, let days): log(.unusedForgotten(count, days: days))
     case .closing(let reason): log(.storeNotClosed(reason))
     }
   }
 
-  /// Logs a fault of a secret once per edition of the item. Otherwise a client could fill the journal with requests.
-  func logFault(of item: Item, _ refusal: Refusal) {
-    if loggedFaults.insert(item.edition).inserted { log(.secretDamaged(refusal.text)) }
+  /// Logs a fault of a secret, once per edition of the item, because each request for the secret finds the same fault.
+  ///
+  /// - Parameter originator: the party that requested the secret.
+  func logFault(of item: Item, _ refusal: Refusal, by originator: Originator) {
+    if loggedFaults.count >= Bound.loggedFaults { loggedFaults = [] }
+    if loggedFaults.insert(item.edition).inserted { log(.secretDamaged(refusal.text, by: originator)) }
   }
 
   /// Logs a change of the machine that was noticed at an earlier start and that no admin has acknowledged.
@@ -103,20 +106,21 @@ final class CommittedState {
 
 extension LogEvent {
   /// The log event of a change; nil if the change is not logged.
-  fileprivate init?(_ change: Change) {
-    switch change {
+  fileprivate init?(_ recorded: RecordedChange) {
+    let originator = recorded.originator
+    switch recorded.change {
     case .identifierMade(let identifier) where identifier.scope == .device:
-      self = .deviceMade(identifier.value, identifier.origin, identifier.cause)
+      self = .deviceMade(identifier.value, identifier.origin, identifier.cause, by: originator)
     case .identifierMade(let identifier) where identifier.cause != .firstUse:
-      self = .identifierChanged(identifier.scope, identifier.cause)
+      self = .identifierChanged(identifier.scope, identifier.cause, by: originator)
     case .machineRecorded(let record):
       guard let suspicion = record.suspicion else { return nil }
       self = .deviceSuspected(suspicion.cause)
     case .machineLeft(let former):
       guard !former.isAcknowledged else { return nil }
       self = .machineChanged(former.cause)
-    case .appInstalled(let app, _): self = .appInstalled(app)
-    case .appUninstalled(let app): self = .appUninstalled(app)
+    case .appInstalled(let app, _): self = .appInstalled(app, by: originator)
+    case .appUninstalled(let app): self = .appUninstalled(app, by: originator)
     case .sealed: self = .sealed
     case .version(.reported(.system, let report)) where report.state != .unchanged: self = .systemChanged(report)
     case .identifierMade, .identifierRemembered, .identifierEnded, .identifierForgotten, .appUpdated, .appUsed,

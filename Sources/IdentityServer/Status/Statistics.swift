@@ -90,6 +90,7 @@ final class StatisticsAnswers {
     }
     samples += [
       MetricSample(.logQueue, log.waiting),
+      MetricSample(.logSuppressed, log.suppressed),
       MetricSample(.logDropped, log.lost),
     ]
     return samples

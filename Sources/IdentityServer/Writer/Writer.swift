@@ -32,6 +32,8 @@ final class Writer {
   private(set) var rangeOwners: Set<UInt32> = []
   private var entropy = Entropy()
   private var lastHealing: UInt64?
+  /// The party whose request is being decided; the daemon between two requests.
+  private var originator = Originator.daemon
   /// Whether the loop has its reader of secrets, as far as one can be made.
   private var hasReader = false
   private let inbox: Mailbox<WriterMessage>
@@ -185,15 +187,18 @@ final class Writer {
       case .store(let command):
         carryOutTogether(batch, &report)
         batch = []
+        originator = job.originator
         report.outcomes.append(.init(job, perform(command, &report)))
       case .restore(let upload, let dryRun, let adoptsDevice):
         carryOutTogether(batch, &report)
         batch = []
+        originator = job.originator
         let result = restore(upload, dryRun: dryRun, adoptsDevice: adoptsDevice, for: job.peer, &report)
         report.outcomes.append(.init(job, result))
       }
     }
     carryOutTogether(batch, &report)
+    originator = .daemon
   }
 
   private func carryOutTogether(_ batch: [(Job, RegistryCommand)], _ report: inout WriterReport) {
@@ -207,6 +212,7 @@ final class Writer {
     var outcomes: [WriterReport.Outcome] = []
     outcomes.reserveCapacity(batch.count)
     for (job, command) in batch {
+      originator = job.originator
       context.peer = job.peer
       outcomes.append(.init(job, decide(command, context, &registry, &recorded)))
     }
@@ -242,7 +248,7 @@ final class Writer {
   }
 
   private func record(_ change: Change, at now: Timestamp, in registry: inout Registry) -> RecordedChange {
-    let recorded = registry.record(change, at: now)
+    let recorded = registry.record(change, at: now, by: originator)
     registry.apply(recorded)
     if case .itemStored(let item, let secret, _) = change { uncommitted[item.edition] = secret }
     return recorded
@@ -309,7 +315,7 @@ final class Writer {
         switch self.sources.machine() {
         case .known(let identifier): return self.lifetimes.device(scope, on: identifier)
         case .unknown(let reason):
-          self.outbox.send(WriterReport(notices: [.noMachineIdentifier(reason)]))
+          self.outbox.send(WriterReport(notices: [.noMachineIdentifier(reason, by: self.originator)]))
           return nil
         }
       },
@@ -319,7 +325,9 @@ final class Writer {
         do throws(Refusal) {
           return try self.store.secret(of: item)
         } catch {
-          if case .broken = error { self.outbox.send(WriterReport(notices: [.secretFault(item, error)])) }
+          if case .broken = error {
+            self.outbox.send(WriterReport(notices: [.secretFault(item, error, by: self.originator)]))
+          }
           throw error
         }
       },

@@ -24,6 +24,8 @@ final class Job: Sendable {
   let peer: Peer
   /// The principal that is charged.
   let principal: Principal
+  /// The party to which changes and log entries of the job are attributed.
+  var originator: Originator { Originator(peer, principal) }
   /// Whether other principals are connected, which may send jobs meanwhile.
   let isShared: Bool
 
@@ -171,11 +173,11 @@ struct Reopened: Sendable {
 enum WriterNotice: Equatable, Sendable {
   case store(StoreNotice)
   /// A device identifier was drawn at random, because there is no usable machine-id for the given reason.
-  case noMachineIdentifier(String)
+  case noMachineIdentifier(String, by: Originator)
   /// The version of the system is unknown for the given reason.
   case systemUnknown(String)
   /// The secret of an item is not as it was stored, or cannot be read.
-  case secretFault(Item, Refusal)
+  case secretFault(Item, Refusal, by: Originator)
   /// The data key is wrapped in another master key.
   case keyRotated(KeySource)
   /// Apps were uninstalled, because they were not used for the given number of days. The first value is the number
