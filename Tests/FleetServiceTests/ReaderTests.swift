@@ -111,6 +111,19 @@ import Testing
     try device.wait("the topic is empty") { try sender.messages("identityd/v1/sender/+/+/+").isEmpty }
   }
 
+  @Test func `row 31b: the tokens that a sender finds invalid together are logged together`() throws {
+    let broker = try BrokerUnderTest()
+    let sender = try SenderUnderTest(at: broker)
+    let device = try member(broker, sender.setting)
+    for number in 1...5 { #expect(try device.daemon.ask("token put p\(number) t\(number)").hasPrefix("OK created ")) }
+    try device.wait("the sender has the tokens") { try sender.values().count == 5 }
+    let tag = try #require(try sender.messages("identityd/v1/sender/+/+/+").first?.0.tag)
+    for token in sender.ledger.tokens(at: tag) { #expect(sender.invalidate(token, at: tag)) }
+    try sender.tell(tag)
+    try device.wait("the log has an entry") { device.log.contains(" invalid, and further tokens: 4") }
+    #expect(device.log.components(separatedBy: "a sender has found the push token").count == 2)
+  }
+
   @Test func `a service with the right fleet alone tells tokens and a report`() throws {
     let broker = try BrokerUnderTest()
     let (sender, site) = try (SenderUnderTest(at: broker), SenderUnderTest(at: broker))

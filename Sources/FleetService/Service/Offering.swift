@@ -29,6 +29,8 @@ struct Offering {
   /// The end of the pause after the last report. A look for a report before it would change nothing.
   private var reportRestEnd: UInt64 = 0
   private var logged: Set<String> = []
+  /// The tokens that senders have found invalid and that are to be logged: one of them, and the number of the others.
+  var invalid: (first: CarriedToken, others: Int)?
 
   /// Returns whether a topic belongs to one of the offers.
   func has(_ topic: MessageTopic) -> Bool {
@@ -186,12 +188,23 @@ extension Service {
   func invalidate(_ token: CarriedToken) throws(DaemonFault) {
     do throws(DaemonFault) {
       try link?.invalidate(token)
-      log.note("a sender has found the push token of \(token.place.app) for \(token.place.provider) invalid")
+      offering.invalid = (offering.invalid?.first ?? token, offering.invalid.map { $0.others + 1 } ?? 0)
     } catch {
       guard case .refused(let code, let text) = error else { throw error }
       // The app was uninstalled meanwhile.
-      if code != .notFound { log.warn("a token that its sender found invalid stays: \(text)") }
+      if code != .notFound { warnOnce("a token that its sender found invalid stays: \(text)") }
     }
+  }
+
+  /// Logs the tokens that senders have found invalid since the last call, in one entry.
+  ///
+  /// An app chooses the number of its tokens, so an entry for each would let a user fill the log.
+  func logInvalidTokens() {
+    guard let (first, others) = offering.invalid.take() else { return }
+    let place = first.place
+    log.note(
+      "a sender has found the push token of \(place.app) for \(place.provider) invalid"
+        + (others == 0 ? "" : ", and further tokens: \(others)"))
   }
 
   func warnOnce(_ text: String) { if offering.isNew(text) { log.warn(text) } }

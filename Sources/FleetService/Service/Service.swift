@@ -128,6 +128,7 @@ package final class Service {
     } catch {
       lose(error)
     }
+    logInvalidTokens()
     deadlines?.arm()
     pauses?.arm()
   }
