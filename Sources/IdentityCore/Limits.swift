@@ -47,6 +47,8 @@ package enum Bound {
   package static let controlConnections = 128
   /// The maximum number of connections of an admin other than root at the socket of the fleet's service: a quarter.
   package static let controlConnectionsPerUser = 32
+  /// The largest overdraft of a principal that the arrival of its connections adds to, in microseconds: a hundred turns.
+  package static let arrivalOverdraft: UInt64 = 5_000
   /// The pause in accepting when the process or the system is out of descriptors or memory, in milliseconds.
   package static let acceptPauseMilliseconds = 100
   /// The minimum time between two attempts to rewrite a store that failed, in milliseconds.
@@ -223,7 +225,7 @@ package enum Bound {
 package struct TurnBound: Sendable {
   /// The number of requests of one connection before the principal's other connections get their turn.
   package let requests: Int
-  /// The number of connections of one principal that are served in a turn.
+  /// The number of connections of one principal that are served in a turn, and of new ones that are established in it.
   package let connections: Int
   /// The length of a principal's turn, in microseconds. A turn ends between two connections.
   ///

@@ -34,6 +34,8 @@ package final class Server {
   private let closer: ConnectionCloser
   private let service: ConnectionService
   private let lifeCycle: LifeCycle
+  /// Whether a connection waits to be accepted.
+  private var hasArrival = false
   /// The time for which the loop polls for events before it sleeps, in microseconds (`PollMicroseconds=`).
   private var pollMicroseconds: UInt64
   /// The parts of the start; nil once the daemon has started.
@@ -144,10 +146,7 @@ package final class Server {
     // Edge-triggered: each ring is reported once, so the bell need not be reset, which would take another system call.
     try readiness.add(writer.reportDescriptor, [.read, .once], token: LoopToken.reports)
     try readiness.add(loop.descriptor, .read, token: LoopToken.sources)
-    try new.start(loop) { [unowned self] in
-      service.establish($0)
-      lifeCycle.closeStoreIfDone()
-    }
+    try new.start(loop) { [unowned self] in scheduler.enqueueNew($0) }
     try uses.start(loop)
     try lifeCycle.start(apply: { [unowned self] in apply($0) }, serveLast: { [unowned self] in serveLast() })
   }
@@ -182,13 +181,20 @@ package final class Server {
 
   // MARK: Turns
 
-  /// Runs one turn of the loop: takes in the kernel's events, then gives a turn to each principal with pending work.
+  /// Runs one turn of the loop: takes in the kernel's events, then gives a turn to each principal with pending work, then
+  /// accepts a connection.
+  ///
+  /// Requests that are here already so never wait for one that only connects, nor for more than one.
   ///
   /// - Parameter waits: whether to wait if there is nothing to do.
   private func turn(waits: Bool) {
     let waiting = scheduler.waiting
     writer.inTurn { takeNews(waits: waits && waiting == 0) }
     if scheduler.waiting > 0 { scheduler.giveTurns(behind: waiting, service) }
+    if hasArrival {
+      hasArrival = false
+      writer.inTurn { acceptOne() }
+    }
     measurements.endTurn()
     // After their connections were served: most connections have ended together with their process.
     if processes.hasOrphans { for token in processes.takeOrphans() { closer.orphan(token) } }
@@ -255,21 +261,26 @@ package final class Server {
       return service.takeIn(ready.interest, of: connection, isTurn: isTurn)
     }
     switch ready.token {
-    case LoopToken.listener: acceptOne()
+    case LoopToken.listener: hasArrival = true
     case LoopToken.reports: takeReports()
     case LoopToken.sources: loop.wake()
     default: if let key = LoopToken.process(of: ready.token) { processes.noteEnd(of: key) }
     }
   }
 
-  /// Accepts a pending connection, if there is one, and serves its first turn.
+  /// Accepts a pending connection, if there is one, and serves its first turn. If its principal has no time left, the
+  /// connection is only watched, and served in a turn of the principal.
   ///
   /// - Returns: whether there was one.
   @discardableResult
   private func acceptOne() -> Bool {
     admission.acceptOne { connection in
       new.append(connection)
-      service.begin(connection)
+      if connections.isOverdrawn(connection.share) {
+        service.beginToWatch(connection)
+      } else {
+        service.begin(connection)
+      }
     }
   }
 
@@ -309,7 +320,8 @@ package final class Server {
         if touched.last !== connection { touched.append(connection) }
       }
       if report.hasStopped {
-        service.establish(new.takeAll())
+        for connection in new.takeAll() { scheduler.enqueueNew(connection) }
+        for share in connections.allShares { service.establish(of: share, atMost: .max) { false } }
         handover.finish()
         return loop.exit(status: lifeCycle.exitStatus)
       }

@@ -109,6 +109,69 @@ import Testing
     try daemon.waitForStatus("connections", "2")
   }
 
+  /// Has another user open connections at once, each with one request, and keep them open until the answers are read.
+  ///
+  /// - Parameter meanwhile: is called once the requests are sent.
+  private func storm(of count: Int, on daemon: DaemonUnderTest, meanwhile: () throws -> Void) throws {
+    let script = """
+      import socket, sys
+      held = []
+      for _ in range(\(count)):
+          s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); s.sendall(b"get boot\\n"); held.append(s)
+      print("sent", flush=True); sys.stdin.read(1)
+      for s in held: assert s.recv(99).startswith(b"OK ")
+      print("answered", flush=True); sys.stdin.read(1)
+      """
+    let (process, input, output) = (Process(), Pipe(), Pipe())
+    process.executableURL = URL(filePath: "/usr/bin/env")
+    process.arguments = [
+      "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "/usr/bin/python3", "-c", script, daemon.socket,
+    ]
+    (process.standardInput, process.standardOutput) = (input, output)
+    try process.runUnmasked()
+    func expect(_ line: String) throws {
+      let bytes = try output.fileHandleForReading.read(upToCount: line.utf8.count + 1)
+      #expect(String(decoding: bytes ?? Data(), as: UTF8.self) == "\(line)\n")
+    }
+    try expect("sent")
+    try meanwhile()
+    try input.fileHandleForWriting.write(contentsOf: Data("x".utf8))
+    try expect("answered")
+    try input.fileHandleForWriting.close()
+    process.waitUntilExit()
+  }
+
+  @Test func `row 31: a storm of connections is given to the service manager in turns of its user`() throws {
+    let daemon = try DaemonUnderTest()
+    let manager = try PlayedManager(in: daemon.folder)
+    try daemon.start(through: ["env", "NOTIFY_SOCKET=\(manager.path)"])
+    let client = try daemon.client()
+    #expect(try client.ask("ping") == ["OK"])
+    let most = TurnBound.shared.connections
+    try storm(of: 20 * most, on: daemon) {
+      // Each turn has a message of its own.
+      try manager.wait(for: "FDNAME=identityd-connection", times: 20)
+    }
+  }
+
+  @Test func `row 31: a storm of connections is served in turns of its user, once that has no time left`() throws {
+    let daemon = try DaemonUnderTest()
+    let trace = daemon.folder.appending(path: "trace")
+    try daemon.start(through: ["strace", "-D", "-f", "-o", trace.path])
+    let client = try daemon.client()
+    #expect(try client.ask("ping") == ["OK"])
+    kill(daemon.process.processIdentifier, SIGSTOP)
+    try storm(of: 20, on: daemon) { kill(daemon.process.processIdentifier, SIGCONT) }
+    #expect(try client.ask("ping") == ["OK"])
+    daemon.end()
+    let calls = try String(contentsOf: trace, encoding: .utf8).split(separator: "\n").compactMap { line in
+      ["accept4", "recvmsg", "epoll_ctl"].first { line.contains(" \($0)(") && !line.contains(" = -1 ") }
+    }
+    // While it is traced, the daemon takes longer for each connection than a turn. So after the first ones, a connection
+    // is only watched when it is accepted.
+    #expect(zip(calls, calls.dropFirst()).count { $0 == ("accept4", "epoll_ctl") } > 10, "\(calls)")
+  }
+
   @Test func `row 32b: clients with large requests take turns with others`() throws {
     let daemon = try DaemonUnderTest().start()
     let hogs = try (0..<4).map { _ in

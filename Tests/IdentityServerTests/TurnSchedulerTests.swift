@@ -42,6 +42,12 @@ private final class RecordedTurns: TurnService {
 
   func publish(to share: PrincipalShare) {}
 
+  func establish(of share: PrincipalShare, atMost most: Int, _ isOver: () -> Bool) {
+    for _ in 0..<min(most, share.new.count) {
+      if let token = share.new.popFirst() { served.append("new " + (names[token.rawValue] ?? "unknown")) }
+    }
+  }
+
   /// Gives a turn to each waiting principal, and returns the connections served.
   func round(behind early: Int = 0) -> [String] {
     served = []
@@ -132,6 +138,44 @@ struct TurnSchedulerTests {
     let turns = try RecordedTurns()
     _ = try turns.openLists(Bound.longAnswersAtOnce, user: 1)
     #expect(turns.scheduler.hasPlaceForList(of: try turns.open("other", user: 2)))
+  }
+
+  @Test func `row 31: new connections are established a few at a time, in turns of their user`() throws {
+    let turns = try RecordedTurns()
+    for number in 1...20 { turns.scheduler.enqueueNew(try turns.open("\(number)", user: 1)) }
+    let other = try turns.open("other", user: 2)
+    turns.work = { turns.scheduler.enqueue($0) }
+    turns.scheduler.enqueue(other)
+    var rounds: [[String]] = []
+    for _ in 1...4 { rounds.append(turns.round()) }
+    #expect(rounds.flatMap(\.self).filter { $0 != "other" } == (1...20).map { "new \($0)" })
+    #expect(rounds.allSatisfy { $0.contains("other") && $0.count <= TurnBound.shared.connections + 1 })
+  }
+
+  @Test func `row 31: the time of arrivals is deducted from the turns of their user, even after it has left`() throws {
+    let turns = try RecordedTurns()
+    let other = try turns.open("other", user: 2)
+    let first = try turns.open("first", user: 1)
+    turns.table.charge(3 * TurnBound.shared.microseconds, to: .user(1))
+    turns.table.remove(first)
+    let second = try turns.open("second", user: 1)
+    #expect(turns.table.isOverdrawn(second.share) && !turns.table.isOverdrawn(other.share))
+    turns.scheduler.enqueue(second)
+    turns.scheduler.enqueue(other)
+    #expect(turns.round() == ["other"])
+    #expect(turns.round() == [] && turns.round() == [])
+    #expect(turns.round() == ["second"])
+    // However many arrive, the user waits for a bounded number of turns.
+    for _ in 0..<10 { turns.table.charge(Bound.arrivalOverdraft, to: .user(1)) }
+    #expect(second.share.overdraft == Bound.arrivalOverdraft)
+  }
+
+  @Test func `the time of arrivals is not charged while no other user is present`() throws {
+    let turns = try RecordedTurns()
+    let alone = try turns.open("alone", user: 1)
+    turns.table.charge(1_000, to: .user(1))
+    #expect(alone.share.overdraft == 0)
+    turns.table.charge(1_000, to: .user(3))
   }
 
   @Test func `the last turns of a run serve lists that wait for a place`() throws {

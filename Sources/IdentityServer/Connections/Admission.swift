@@ -73,16 +73,20 @@ final class Admission {
 
   /// Accepts one pending connection. The kernel reports further pending connections again.
   ///
-  /// A call that finds no pending connection costs as much as a call that accepts one.
+  /// A call that finds no pending connection costs as much as a call that accepts one. The time is charged to the
+  /// principal that connects.
   ///
   /// - Parameter admit: takes the connection unless it is refused.
   /// - Returns: whether there was a pending connection.
   @discardableResult
   func acceptOne(_ admit: (Connection) -> Void) -> Bool {
     guard isOpen else { return false }
+    // Without another connection, no other principal can be delayed.
+    let started = connections.count > 0 ? Clock.monotonicMicroseconds : nil
     do {
       guard let socket = try UnixSocket.accept(on: listener) else { return false }
-      if let connection = admitted(socket) { admit(connection) }
+      let principal = letIn(socket, admit)
+      if let started, let principal { connections.charge(Clock.monotonicMicroseconds - started, to: principal) }
       return true
     } catch {
       pause(error)
@@ -90,19 +94,23 @@ final class Admission {
     }
   }
 
-  /// Adds a connection to the table, or refuses it with an answer and returns nil.
-  private func admitted(_ socket: consuming Descriptor) -> Connection? {
+  /// Adds a connection to the table, or refuses it with an answer.
+  ///
+  /// - Returns: the principal to charge; nil if unknown.
+  private func letIn(_ socket: consuming Descriptor, _ admit: (Connection) -> Void) -> Principal? {
     let attested: PeerAttestation
     do {
       attested = try attest(socket)
     } catch {
       refuse(error, socket)
-      return nil
+      return error.principal
     }
     let connection = connections.insert(socket, peer: attested.peer.held, limits)
     connection.process = attested.intoProcess()
     measurements.accepted += 1
-    return connection
+    let principal = connection.held.principal
+    admit(connection)
+    return principal
   }
 
   private func attest(_ socket: borrowing Descriptor) throws(ConnectionRefusal) -> PeerAttestation {

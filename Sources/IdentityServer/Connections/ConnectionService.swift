@@ -75,8 +75,8 @@ final class ConnectionService: TurnService {
     beginToWatch(connection)
   }
 
-  /// Watches a connection from now on.
-  private func beginToWatch(_ connection: Connection) {
+  /// Watches a connection from now on. What its client has sent already is reported at once.
+  func beginToWatch(_ connection: Connection) {
     do {
       try readiness.add(connection.descriptor.number, connection.wantedInterest, token: connection.token.rawValue)
       connection.interest = connection.wantedInterest
@@ -95,10 +95,16 @@ final class ConnectionService: TurnService {
     }
   }
 
-  /// Establishes new connections: watches their processes, and gives the connections to the service manager.
-  func establish(_ new: [Connection]) {
-    for connection in new { watchProcess(of: connection) }
-    handover.store(new.filter { connections[$0.token] === $0 })
+  /// Establishes new connections of a principal: watches their processes, and gives the connections to the service
+  /// manager. At least one is established, and others until the turn is over.
+  func establish(of share: PrincipalShare, atMost most: Int, _ isOver: () -> Bool) {
+    var established: [Connection] = []
+    while established.count < most, established.isEmpty || !isOver(), let token = share.new.popFirst() {
+      guard let connection = connections[token] else { continue }
+      watchProcess(of: connection)
+      if connections[token] === connection { established.append(connection) }
+    }
+    handover.store(established)
   }
 
   /// Serves the connections that were taken over, once all of startup is done.

@@ -28,6 +28,8 @@ final class PrincipalShare {
   let listing = ConnectionQueue()
   /// Connections with other work, in the order of their turns.
   let waiting = ConnectionQueue()
+  /// New connections that are to be established; see ``TurnService/establish(of:atMost:_:)``.
+  let new = ConnectionQueue()
   /// Whether the principal is queued for a turn.
   var isWaiting = false
   /// The time by which the principal has overrun its turn and that it still has to give up, in microseconds.
@@ -43,7 +45,7 @@ final class PrincipalShare {
   fileprivate var isPresent: Bool { connections > 0 || jobs > 0 }
 
   /// Whether the principal has pending work.
-  var isDue: Bool { !writing.isEmpty || !listing.isEmpty || !waiting.isEmpty || subscribers.isInRound }
+  var isDue: Bool { !writing.isEmpty || !listing.isEmpty || !waiting.isEmpty || !new.isEmpty || subscribers.isInRound }
 
   /// Whether the principal's connections may have more than one request in progress each.
   ///
@@ -225,6 +227,18 @@ final class ConnectionTable {
     connection.counted = output
   }
 
+  /// Charges the time for the arrival of a connection, which passed outside of the principal's turns.
+  ///
+  /// A principal that arrives again and again so gives up turns, even if each of its connections has closed by then. If
+  /// no other principal is present, the time is at nobody's expense.
+  func charge(_ microseconds: UInt64, to principal: Principal) {
+    guard let share = existingShare(of: principal), present > (share.isPresent ? 1 : 0) else { return }
+    share.overdraft = max(share.overdraft, min(share.overdraft + microseconds, Bound.arrivalOverdraft))
+  }
+
+  /// Returns whether a principal has used up the time of its next turn, at the expense of others.
+  func isOverdrawn(_ share: PrincipalShare) -> Bool { isShared && share.overdraft >= turn.microseconds }
+
   /// Notes that a request of a connection goes to the writer.
   func beginJob(of connection: Connection) { connection.share.jobs += 1 }
 
@@ -266,9 +280,6 @@ final class ConnectionTable {
     body(share)
     guard share.isPresent != wasPresent else { return }
     present += wasPresent ? -1 : 1
-    // An overdraft was at the expense of the principals that were present then, so it ends with the
-    // principal's presence.
-    share.overdraft = 0
     if wasPresent, share !== latest { shares[share.principal] = nil }
   }
 }

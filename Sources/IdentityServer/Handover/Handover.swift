@@ -175,10 +175,10 @@ final class NewConnections {
 
   init(_ connections: ConnectionTable) { self.connections = connections }
 
-  /// Begins to call a function with the connections that are due, ``Bound/establishMilliseconds`` after the first of
+  /// Begins to call a function with each connection that is due, ``Bound/establishMilliseconds`` after the first of
   /// them was accepted.
-  func start(_ loop: EventLoop, establish: @escaping ([Connection]) -> Void) throws(SystemdError) {
-    timer = try loop.timer(after: UInt64.max / 2, accuracy: 1_000) { [unowned self] in establish(takeAll()) }
+  func start(_ loop: EventLoop, establish: @escaping (Connection) -> Void) throws(SystemdError) {
+    timer = try loop.timer(after: UInt64.max / 2, accuracy: 1_000) { [unowned self] in takeAll().forEach(establish) }
   }
 
   /// Adds a connection.

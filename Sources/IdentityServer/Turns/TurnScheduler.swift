@@ -7,6 +7,8 @@ protocol TurnService {
   func serve(_ connection: Connection)
   /// Sends new events to some of a principal's subscribers.
   func publish(to share: PrincipalShare)
+  /// Establishes at least one of a principal's new connections, and others until the turn is over.
+  func establish(of share: PrincipalShare, atMost most: Int, _ isOver: () -> Bool)
 }
 
 /// The order of service: principals take turns, and within the turn of a principal its connections take turns.
@@ -43,6 +45,12 @@ final class TurnScheduler {
     enqueue(share)
   }
 
+  /// Queues a new connection to be established in a turn of its principal.
+  func enqueueNew(_ connection: Connection) {
+    connection.share.new.append(connection.token)
+    enqueue(connection.share)
+  }
+
   /// Queues a principal for a turn if it has pending work.
   func enqueue(_ share: PrincipalShare) {
     guard share.isDue, !share.isWaiting else { return }
@@ -74,7 +82,7 @@ final class TurnScheduler {
   }
 
   /// Serves one principal: first its long answers, then connections that wait to begin one, then its other waiting
-  /// connections, then its subscribers.
+  /// connections, then its subscribers, then its new connections.
   private func giveTurn(_ share: PrincipalShare, _ service: some TurnService) {
     share.isWaiting = false
     defer { enqueue(share) }
@@ -94,6 +102,7 @@ final class TurnScheduler {
     serve(share.listing, Bound.longAnswersAtOnce - share.writing.count, service, isOver)
     serve(share.waiting, turn.connections, service, isOver)
     service.publish(to: share)
+    service.establish(of: share, atMost: turn.connections, isOver)
     guard isShared else { return }
     let taken = Clock.monotonicMicroseconds - started
     share.overdraft = taken > time ? taken - time : 0

@@ -17,6 +17,8 @@ struct Attack {
     case deaf
     /// Connections that send one request and close.
     case connects
+    /// As many connections as the daemon accepts, opened at once, kept for a moment, and closed at once.
+    case storms
     /// Endless requests of many users that are subordinate to one.
     case subordinates
 
@@ -59,6 +61,14 @@ struct Attack {
       }
       try flood(deaf + [try Flooding(socket, requests("item put service=s account=a data=c2VjcmV0", 128))])
     case .subordinates: try flood((0..<3).map { _ in requests("get device", 500) })
+    case .storms:
+      try sayBegun()
+      while true {
+        // Longer than the daemon takes connections for short-lived.
+        let held = try (0..<Self.connections).map { _ in try Held(socket) }
+        usleep(60_000)
+        withExtendedLifetime(held) {}
+      }
     case .connects:
       try sayBegun()
       while true {
@@ -88,6 +98,13 @@ struct Attack {
       }
     }
   }
+}
+
+/// A connection that sends nothing, and closes when it is released.
+private final class Held {
+  private let socket: Descriptor
+
+  init(_ path: String) throws { socket = try UnixSocket.connect(to: path) }
 }
 
 /// A connection that always has something to send.
