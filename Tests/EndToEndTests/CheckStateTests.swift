@@ -136,6 +136,7 @@ import Testing
     #expect(commands == ["mount -o remount,rw \(state)", "kill \(daemon.process.processIdentifier)"])
     // The second command ends the daemon, and the mount with it.
     try #require(try run(beside + ["sh", "-c", commands[0]]).status == 0)
+    try daemon.waitForLog("changes are possible again")
     #expect(try Diagnosis(of: daemon.socket, through: beside)["space"].result == "ok")
   }
 
