@@ -25,10 +25,12 @@ extension SystemTests {
     let heard = try await system.shell(
       """
       rm -f /run/heir.go /run/heir.heard
+      stored() { systemctl show --property=NFileDescriptorStore --value identityd.service; }
+      before=$(stored)
       perl /run/heir.pl >/run/heir.heard &
       until grep --quiet OK /run/heir.heard; do sleep 0.05; done
-      # After this pause, the service manager stores the connection.
-      sleep 0.5
+      # The service manager stores the connection after a pause.
+      for turn in $(seq 300); do [ "$(stored)" -gt "$before" ] && break; sleep 0.1; done
       kill -STOP "$(systemctl show --property=MainPID --value identityd.service)"
       touch /run/heir.go
       wait $!

@@ -179,7 +179,7 @@ package final class ClusterUnderTest: MessageBroker {
       "PUB $JS.API.STREAM.\(action).$MQTT_rmsgs answer \(request.utf8.count)", request,
     ]
     let script = "exec 3<>/dev/tcp/127.0.0.1/4222 && cat >&3 && timeout \(Int(patience)) sed -n '/io.nats/{p;q}' <&3"
-    let answer = try run(place(of: 1) + ["bash", "-c", script], input: lines.map { "\($0)\r\n" }.joined())
+    let answer = try runClient(place(of: 1) + ["bash", "-c", script], input: lines.map { "\($0)\r\n" }.joined())
     guard answer.status == 0, answer.output.contains("io.nats"), !answer.output.contains("\"error\"") else {
       throw Failure("\(action): status \(answer.status): \(answer.output)\(answer.errors)")
     }
