@@ -19,6 +19,11 @@ extension Program {
     }
     try ProcessGuard.forbidDumps()
     let isGiven = words.contains { $0.lowercased().hasPrefix("data=") }
+    let isEmptyAllowed = line.options["allow-empty"] != nil
+    if words.contains(where: { $0.lowercased() == "data=" }), !isEmptyAllowed {
+      throw CommandLine.UsageError(
+        "the secret in 'data=' is empty, and nothing was sent; to send it, add --allow-empty")
+    }
     guard let path = line.options["data-file"] else {
       guard isGiven || !needsSecret else {
         throw CommandLine.UsageError("the secret is missing; '--data-file=-' reads it from standard input")
@@ -28,7 +33,16 @@ extension Program {
     guard !isGiven else { throw CommandLine.UsageError("'data=' cannot be combined with '--data-file'") }
     var secret = try bytes(of: path, limit: Bound.secretLength)
     defer { secret.wipe() }
+    guard !secret.isEmpty || isEmptyAllowed else {
+      throw emptyInput(path, "to send an empty secret, add --allow-empty")
+    }
     return request.secret(Secret(secret.span))
+  }
+
+  /// Returns the error about an empty file or pipe. The command that should have filled it may have failed.
+  static func emptyInput(_ path: String, _ advice: String) -> Ending {
+    let name = path == "-" ? "standard input" : path
+    return Ending(status: ExitStatus.fileFailed, text: "\(name) is empty, and nothing was sent; \(advice)")
   }
 
   /// Reads a whole file of at most `limit` bytes. The caller must wipe the result.

@@ -71,6 +71,9 @@ package enum Options {
       options: [.init("data-file", value: "PATH", "Read the secret from this file, unchanged; - is standard input.")],
       replaced: "data"),
     Group(
+      commands: ["item add", "item put", "item update"],
+      options: [.init("allow-empty", "Send an empty secret, too, instead of taking it for a failure.")]),
+    Group(
       commands: ["item read"], options: [.init("raw", "Write only the bytes of the secret, unchanged.")]),
     Group(
       commands: ["token put", "token invalidate"],

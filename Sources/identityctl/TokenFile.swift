@@ -14,6 +14,7 @@ extension Program {
     // A line of a file ends with a line feed, which is not part of the token.
     var token = try bytes(of: path, limit: Bound.tokenLength + 1)
     if token.last == UInt8(ascii: "\n") { token.removeLast() }
+    guard !token.isEmpty else { throw emptyInput(path, "a push token is never empty; 'token delete' removes one") }
     guard let text = Text(validating: token) else {
       throw Ending(status: ExitStatus.fileFailed, text: "\(path == "-" ? "standard input" : path) is not text")
     }

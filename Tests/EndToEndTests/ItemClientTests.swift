@@ -80,6 +80,22 @@ struct ItemClientTests {
     #expect(result.errors.contains("(not-found)"))
   }
 
+  @Test func `a command that fails does not erase the secret that it should have sent`() throws {
+    let daemon = try DaemonUnderTest().start()
+    #expect(try client(daemon, ["item", "put"] + Self.name + ["--data-file=-"]).status == 0)
+    let words = "item put service=s account=a --data-file=-"
+    func pipe(_ options: String = "") throws -> (status: Int32, output: String, errors: String) {
+      try run(
+        ["sh", "-c", "false | '\(Self.program)' \(words) \(options)"], environment: ["IDENTITYD_SOCKET": daemon.socket])
+    }
+    let refused = try pipe()
+    #expect((refused.status, refused.output) == (7, ""))
+    #expect(refused.errors.contains("standard input is empty, and nothing was sent"), "\(refused)")
+    #expect(try raw(daemon) == Self.bytes)
+    #expect(try pipe("--allow-empty").status == 0)
+    #expect(try raw(daemon).isEmpty)
+  }
+
   // MARK: - With a fake daemon
 
   private func played(_ answer: String = "OK\n") throws -> PlayedDaemon { try PlayedDaemon { _ in .lines(answer) } }
@@ -108,7 +124,8 @@ struct ItemClientTests {
   func `a secret of any length up to the maximum is sent`(length: Int, text: String?) throws {
     let daemon = try played()
     let content = Data(repeating: UInt8(ascii: "x"), count: length)
-    #expect(try client(daemon, ["item", "add", "--data-file=-"], content: content).status == 0)
+    let options = length == 0 ? ["--allow-empty"] : []
+    #expect(try client(daemon, ["item", "add", "--data-file=-"] + options, content: content).status == 0)
     #expect(daemon.requests == ["item add data=\(text ?? content.base64EncodedString())"])
   }
 
@@ -131,6 +148,24 @@ struct ItemClientTests {
   ) throws {
     let daemon = try played()
     let result = try client(daemon, words)
+    #expect((result.status, result.output) == (status, ""), "\(result)")
+    #expect(result.errors.contains(said), "\(result)")
+    #expect(daemon.requests.isEmpty)
+  }
+
+  @Test(
+    arguments: [
+      (["item", "add", "--data-file=FILE"], 7, "--allow-empty"),
+      (["item", "put", "--data-file=-"], 7, "--allow-empty"),
+      (["item", "update", "--data-file=/dev/null"], 7, "/dev/null is empty"),
+      (["item", "put", "data="], 2, "--allow-empty"), (["item", "update", "Data="], 2, "nothing was sent"),
+      (["token", "put", "fcm", "--token-file=-"], 7, "never empty"),
+      (["token", "invalidate", "fcm", "--token-file=FILE"], 7, "'token delete'"),
+      (["item", "read", "--allow-empty"], 2, "'--allow-empty' is only for 'item add', 'item put' and 'item update'"),
+    ] as [([String], Int32, String)])
+  func `an empty value is refused before the daemon is asked`(words: [String], status: Int32, said: String) throws {
+    let daemon = try played()
+    let result = try client(daemon, words, content: Data())
     #expect((result.status, result.output) == (status, ""), "\(result)")
     #expect(result.errors.contains(said), "\(result)")
     #expect(daemon.requests.isEmpty)
@@ -168,7 +203,9 @@ struct ItemClientTests {
     #expect(daemon.requests == ["item read", "item read"])
   }
 
-  @Test(.enabled(if: isRoot, "acting as another user needs root"), arguments: [["add", "--data-file=-"], ["read"]])
+  @Test(
+    .enabled(if: isRoot, "acting as another user needs root"),
+    arguments: [["add", "--data-file=-", "--allow-empty"], ["read"]])
   func `other users cannot inspect a client that holds a secret`(words: [String]) throws {
     let daemon = try PlayedDaemon { _ in .lines("") }
     let process = Process()

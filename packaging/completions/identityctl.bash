@@ -107,6 +107,7 @@ _identityctl_options=(
   '--key=@file;fleet status'
   '--stale=-;fleet status'
   '--data-file=@file;item add|item put|item update'
+  '--allow-empty;item add|item put|item update'
   '--raw;item read'
   '--token-file=@file;token put|token invalidate'
   '--openmetrics;stats|check'

@@ -105,6 +105,7 @@ set -g __identityctl_options \
     '--key=@file;fleet status;Show the reports of the site\'s devices, with the key of the site in this file.' \
     '--stale=-;fleet status;Show only devices that have sent no report for this time.' \
     '--data-file=@file;item add|item put|item update;Read the secret from this file, unchanged; - is standard input.' \
+    '--allow-empty;item add|item put|item update;Send an empty secret, too, instead of taking it for a failure.' \
     '--raw;item read;Write only the bytes of the secret, unchanged.' \
     '--token-file=@file;token put|token invalidate;Read TOKEN from this file, without its line feed; - is standard input.' \
     '--openmetrics;stats|check;Write the metrics in the OpenMetrics 1.0 format.' \
