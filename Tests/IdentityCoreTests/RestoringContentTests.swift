@@ -92,7 +92,8 @@ struct RestoringContentTests {
     let last = life.registry.lastEvent
     #expect(
       try life.restore(backup) == [
-        "* device unknown", "* item replaced group=user:1000 service=s account=changed",
+        "* device unknown",
+        "* item replaced group=user:1000 service=s account=changed modified=t2 previous-modified=t4",
         "* item added group=user:1000 service=s account=deleted", "OK 3",
       ])
     #expect(

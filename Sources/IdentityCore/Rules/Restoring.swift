@@ -251,13 +251,15 @@ private struct Restoration {
       isThisDeviceOnly: theirs.isThisDeviceOnly, endsWithInstallation: theirs.endsWithInstallation,
       secretLength: stored.secret.length, created: theirs.created, modified: theirs.modified)
     plan.add(.itemStored(item, stored.secret, ours == nil ? .added : .replaced))
-    tell(theirs, ours == nil ? "added" : "replaced", reason: nil)
+    tell(theirs, ours == nil ? "added" : "replaced", reason: nil, inPlaceOf: ours)
   }
 
-  private mutating func tell(_ item: Item, _ outcome: String, reason: String?) {
+  /// Adds the row about an item. For a replaced one, it has the times of both.
+  private mutating func tell(_ item: Item, _ outcome: String, reason: String?, inPlaceOf ours: Item? = nil) {
     tell(
       "item", outcome, ("group", .text(item.key.group)), ("service", .text(item.key.service)),
-      ("account", .text(item.key.account)), ("reason", reason.map(Reply.Value.string)))
+      ("account", .text(item.key.account)), ("modified", ours.map { _ in .time(item.modified) }),
+      ("previous-modified", (ours?.modified).map(Reply.Value.time)), ("reason", reason.map(Reply.Value.string)))
   }
 
   // MARK: Versions and tokens
