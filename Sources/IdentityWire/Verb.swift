@@ -97,6 +97,27 @@ package final class Verb: Sendable {
     case fleet
   }
 
+  /// The loss that a verb causes for good. It decides whether the client asks before it sends the verb.
+  package enum Loss: Sendable {
+    /// The store keeps everything: the client never asks.
+    case nothing
+    /// One thing ends or is replaced, which the request names in full: the client never asks.
+    case named
+    /// More can be lost than the request names. The client asks if the dry run shows several things, or one of another
+    /// app. The sentence tells the loss.
+    case askIfMore(String)
+    /// The client always asks. The sentence tells the loss.
+    case ask(String)
+
+    /// The sentence that the client shows before it asks. Nil if it never asks.
+    package var consequence: String? {
+      switch self {
+      case .nothing, .named: nil
+      case .askIfMore(let text), .ask(let text): text
+      }
+    }
+  }
+
   /// A request and its answer, shown in the manual and run by the tests.
   ///
   /// In the answer, `<uuid>`, `<time>`, `<number>` and `<word>` each stand for any such word. `…` stands for any
@@ -126,9 +147,8 @@ package final class Verb: Sendable {
   package let summary: String
   /// The content of the answer.
   package let answer: Answer
-  /// The loss that the verb causes for good, in one sentence. The client shows it before it asks whether to go on.
-  /// Nil for a verb that destroys nothing.
-  package let consequence: String?
+  /// The loss that the verb causes for good. Each row of the table has to state it.
+  package let loss: Loss
   /// Requests with their answers.
   package let examples: [Example]
   /// Whether error texts must not repeat any word of the request.
@@ -139,7 +159,7 @@ package final class Verb: Sendable {
   /// Declares a verb.
   package init(
     words: String, operands: [Operand] = [], attributes: [Attribute] = [], access: Access = .app,
-    summary: String, answer: Answer, consequence: String? = nil, examples: [Example],
+    summary: String, answer: Answer, loss: Loss, examples: [Example],
     command: @escaping @Sendable (Arguments) throws(Refusal) -> Command
   ) {
     self.words = words
@@ -148,7 +168,7 @@ package final class Verb: Sendable {
     self.access = access
     self.summary = summary
     self.answer = answer
-    self.consequence = consequence
+    self.loss = loss
     self.examples = examples
     self.command = command
     isPrivate = operands.contains(where: \.isPrivate)

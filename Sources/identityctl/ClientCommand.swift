@@ -12,8 +12,8 @@ package struct ClientCommand: Sendable {
   package let attributes: [Verb.Attribute]
   /// The effect of the command, in one sentence.
   package let summary: String
-  /// The loss that the command causes for good, as in ``Verb/consequence``.
-  package let consequence: String?
+  /// The loss that the command causes for good.
+  package let loss: Verb.Loss
   /// Whether the fleet's service carries out the command, instead of identityd.
   package let isForFleet: Bool
   /// The content of the answer, if the command shows one as a verb does; nil for any other output.
@@ -21,13 +21,13 @@ package struct ClientCommand: Sendable {
 
   private init(
     _ words: String, _ operands: [Verb.Operand] = [], _ attributes: [Verb.Attribute] = [], summary: String,
-    consequence: String? = nil, isForFleet: Bool = false, answer: Verb.Answer? = nil
+    loss: Verb.Loss, isForFleet: Bool = false, answer: Verb.Answer? = nil
   ) {
     self.words = words
     self.operands = operands
     self.attributes = attributes
     self.summary = summary
-    self.consequence = consequence
+    self.loss = loss
     self.isForFleet = isForFleet
     self.answer = answer
   }
@@ -35,57 +35,71 @@ package struct ClientCommand: Sendable {
   /// Every command, in the order of the manual.
   package static let all = [
     ClientCommand(
-      "monitor", [.any("TOPIC")], summary: "Write the events of these topics, or of all topics, as they happen."),
+      "monitor", [.any("TOPIC")], summary: "Write the events of these topics, or of all topics, as they happen.",
+      loss: .nothing),
     ClientCommand(
       "wait", [.required("TOPIC"), .any("TOPIC")],
-      summary: "Wait for the next event of these topics, write it and exit."),
+      summary: "Wait for the next event of these topics, write it and exit.", loss: .nothing),
     ClientCommand(
       "version changed", [.optional("VERSION")], [.init("build", "B"), .init("of", "app|os"), .init("app", "ID")],
-      summary: "Exit with 0 if VERSION, or the last report, differs from the last session's version, else with 1."),
+      summary: "Exit with 0 if VERSION, or the last report, differs from the last session's version, else with 1.",
+      loss: .nothing),
     ClientCommand(
       "version compare", [.required("A"), .required("lt|le|eq|ne|ge|gt"), .required("B")],
-      [.init("order", "numeric|linux")], summary: "Exit with 0 if the comparison holds, else with 1."),
-    ClientCommand("top", summary: "Show the activity of the daemon on the whole terminal until q is typed."),
+      [.init("order", "numeric|linux")], summary: "Exit with 0 if the comparison holds, else with 1.", loss: .nothing),
     ClientCommand(
-      "backup", [.required("FILE")], summary: "Write a backup to FILE, encrypted with a passphrase."),
+      "top", summary: "Show the activity of the daemon on the whole terminal until q is typed.", loss: .nothing),
+    ClientCommand(
+      "backup", [.required("FILE")], summary: "Write a backup to FILE, encrypted with a passphrase.",
+      loss: .askIfMore("The content of this file is lost:"),
+      answer: .either(
+        ifGiven: ["--dry-run"], .object(.init([.word("outcome")], [.word("reason").optional])),
+        otherwise: .object(.init([.number("bytes")])))),
     ClientCommand(
       "restore", [.required("FILE")], summary: "Restore the backup in FILE.",
-      consequence: "The backup changes the store in these ways."),
+      loss: .ask("The backup changes the store in these ways.")),
     ClientCommand(
-      "check", summary: "Without a VALUE: examine the daemon and the system, and show commands that repair faults."),
+      "check", summary: "Without a VALUE: examine the daemon and the system, and show commands that repair faults.",
+      loss: .nothing),
     ClientCommand(
       "account create", [.required("NAME")],
-      summary: "Make an account of the fleet, with this device as its first member.", isForFleet: true,
+      summary: "Make an account of the fleet, with this device as its first member.", loss: .nothing, isForFleet: true,
       answer: .nothing),
     ClientCommand(
       "account invite",
       summary: "Invite a device with a code, or write an invitation into a file. A person with either can join.",
+      loss: .askIfMore("The content of this file is lost:"),
       isForFleet: true, answer: .object(.init([.word("code").optional], [.time("expires"), .word("qr").optional]))),
     ClientCommand(
       "account join", [.optional("CODE")], summary: "Join an account with a code, or by the invitation in a file.",
+      loss: .nothing,
       isForFleet: true, answer: .object(.init([], [.word("account").optional]))),
     ClientCommand(
       "account leave", summary: "Leave the account; the other devices remove this one from their lists.",
-      consequence: "This device leaves its account, and forgets its keys and all other devices.", isForFleet: true,
+      loss: .ask("This device leaves its account, and forgets its keys and all other devices."), isForFleet: true,
       answer: .nothing),
     ClientCommand(
       "account rotate", [], [.init("without", "UUID[,UUID...]")],
       summary: "Replace the key of the account; the removed devices do not get it.",
-      consequence: "Earlier invitations end, and the devices of without= are removed from the account.",
+      loss: .ask("Earlier invitations end, and the devices of without= are removed from the account."),
       isForFleet: true, answer: .nothing),
     ClientCommand(
       "fleet status", summary: "Show the state of the fleet's service, or with --key the reports of a site's devices.",
+      loss: .nothing,
       isForFleet: true, answer: .either(ifGiven: ["--key"], .list(report), otherwise: .properties(state))),
     ClientCommand(
       "fleet peers",
       summary: "Ask the other devices of the account whether they are connected, and show those that are.",
+      loss: .nothing,
       isForFleet: true, answer: .list(.init([.uuid("uuid")], [.word("name")]))),
     ClientCommand(
       "fleet keygen", [.required("site|sender"), .optional("NAME")],
-      summary: "Make the keys of a site or of a sender, and show the setting for its devices.", isForFleet: true,
+      summary: "Make the keys of a site or of a sender, and show the setting for its devices.", loss: .nothing,
+      isForFleet: true,
       answer: .object(.init([.word("setting")]))),
     ClientCommand(
-      "fleet credentials", summary: "Show the user and the password of the account at a broker.", isForFleet: true,
+      "fleet credentials", summary: "Show the user and the password of the account at a broker.", loss: .nothing,
+      isForFleet: true,
       answer: .object(.init([], [.word("user"), .word("password")]))),
   ]
 
@@ -107,7 +121,7 @@ package struct ClientCommand: Sendable {
 
   /// Returns the declared answer to the words of a command line; nil if there is none.
   static func answer(to words: [String]) -> Verb.Answer? {
-    let name = words.prefix(2).joined(separator: " ").lowercased()
-    return all.first { $0.words == name }?.answer
+    let names = [words.prefix(2).joined(separator: " ").lowercased(), words.first?.lowercased()]
+    return all.first { names.contains($0.words) }?.answer
   }
 }

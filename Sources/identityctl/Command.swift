@@ -13,14 +13,14 @@ struct Command {
   static let verbs = VerbTable.verbs.map {
     Command(
       words: $0.words, operands: $0.operands, attributes: $0.attributes, summary: $0.summary,
-      isDestructive: $0.consequence != nil)
+      isDestructive: $0.loss.consequence != nil)
   }
 
   /// The commands of the client, in the order of their table.
   static let own = ClientCommand.all.map {
     Command(
       words: $0.words, operands: $0.operands, attributes: $0.attributes, summary: $0.summary,
-      isDestructive: $0.consequence != nil)
+      isDestructive: $0.loss.consequence != nil)
   }
 
   /// The verbs, then the commands of the client.

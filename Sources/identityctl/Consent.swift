@@ -4,83 +4,124 @@ import IdentityCore
 import IdentityWire
 import LinuxSystem
 
-/// The consent of the user to a verb that cannot be undone.
+/// The consent of the user to a command that destroys something for good.
 ///
-/// The tables of verbs and commands declare such verbs by a consequence. The protocol asks nothing.
+/// The tables of verbs and commands declare the loss that each causes. The protocol asks nothing.
 struct Consent {
-  /// The words of the verb.
+  /// The words of the verb or command.
   private let name: String
   private let consequence: String
-  /// The request whose rows show what is lost, if the daemon can tell.
+  /// Whether the client asks only if the preview shows a loss beyond the thing that the request names.
+  private let isConditional: Bool
+  /// The request whose rows show the loss, if the daemon can tell.
   private let preview: [String]?
   /// Whether a row of the answer to the preview is about this request.
   private let concerns: (ReplyLine.Content) -> Bool
 
   /// Returns nil if the command needs no consent: it destroys nothing, is a dry run, or has `--yes`.
   ///
-  /// - Throws: a usage error if consent is needed and there is no terminal to ask at.
+  /// - Throws: a usage error if consent is needed in any case and there is no terminal to ask at.
   init?(to line: CommandLine) throws(CommandLine.UsageError) {
     let isDry = line.options["dry-run"] != nil || line.words.contains { $0.lowercased() == "dry-run=yes" }
-    guard line.options["yes"] == nil, !isDry, let verb = Self.destructiveVerb(line.words) else {
-      return nil
-    }
-    guard Confirmation.isPossible else {
-      throw CommandLine.UsageError(
-        "'\(verb.name)' cannot be undone, and there is no terminal to ask at; to go on without a question, add --yes")
-    }
-    (name, consequence) = (verb.name, verb.consequence)
+    guard line.options["yes"] == nil, !isDry, let command = Self.command(of: line.words),
+      let consequence = command.loss.consequence
+    else { return nil }
+    (name, self.consequence) = (command.name, consequence)
+    if case .askIfMore = command.loss { isConditional = true } else { isConditional = false }
     let words = line.words.filter { !WordEncoder.looksLikeAttribute(Array($0.utf8)) }
-    let operand = words.dropFirst(verb.name.split(separator: " ").count).first.map { Text($0) }
-    switch verb.name {
-    case "account clear":
-      (preview, concerns) = (["devices"], { $0["self"] == "no" })
+    let operand = words.dropFirst(name.split(separator: " ").count).first.map { Text($0) }
+    switch name {
     case "devices remove", "devices forget":
       let device = operand.flatMap { UUID($0) }
       (preview, concerns) = (["devices"], { $0.words.first.flatMap { UUID($0) } == device })
     case "app forget" where operand != nil:
       (preview, concerns) = (["app", "list"], { $0.words.first == operand })
     default:
-      (preview, concerns) = (verb.hasDryRun ? line.words + ["dry-run=yes"] : nil, { _ in true })
+      let others = line.words.filter { !$0.lowercased().hasPrefix("dry-run=") }
+      (preview, concerns) = (command.hasDryRun ? others + ["dry-run=yes"] : nil, { _ in true })
     }
+    if !isConditional { try requireTerminal() }
   }
 
-  /// Shows what the request would change, and asks.
+  /// Asks whether a command may replace a file, unless there is `--yes`.
   ///
-  /// - Throws: an ``Program/Ending`` if the user does not agree, or if the daemon refuses to show the changes.
+  /// - Parameter reason: the reason to keep the file, as a predicate of the file; nil if it may be replaced.
+  /// - Throws: an ``Program/Ending`` if the user does not agree, or a usage error if there is no terminal to ask at.
+  static func obtain(toReplace path: String, which reason: String?, _ line: CommandLine) throws {
+    guard let reason, let consent = try Consent(to: line) else { return }
+    guard Confirmation.isPossible else {
+      throw CommandLine.UsageError(
+        "\(path) exists and \(reason); to replace the file without a question, add --yes")
+    }
+    try consent.ask("\(WordEncoder.visible(path)) \(reason)\n")
+  }
+
+  private func requireTerminal() throws(CommandLine.UsageError) {
+    guard !Confirmation.isPossible else { return }
+    let look = preview?.last == "dry-run=yes" ? "to see what would be lost, add dry-run=yes; " : ""
+    throw CommandLine.UsageError(
+      "'\(name)' cannot be undone, and there is no terminal to ask at; \(look)to go on without a question, add --yes")
+  }
+
+  /// Shows what the request would destroy, and asks.
+  ///
+  /// - Returns: the daemon's refusal to show that, which is the answer to the command. Nil if the command may go on.
+  /// - Throws: an ``Program/Ending`` if the user does not agree, or a usage error if there is no terminal to ask at.
   func obtain(
     over connection: inout DaemonConnection, _ line: CommandLine, _ format: UUIDFormat, _ patience: Patience
-  ) throws {
-    let answer = try preview.map { (words) throws in try connection.ask(RequestLine(words: words), patience) }
-    try obtain(showing: answer, to: preview ?? [], line, format)
+  ) throws -> DaemonConnection.Answer? {
+    guard let preview else {
+      try ask()
+      return nil
+    }
+    let answer = try connection.ask(RequestLine(words: preview), patience)
+    guard case .ok(let content) = answer.final else { return answer }
+    guard !isConditional || Self.showsMore(answer.rows, content) else { return nil }
+    try requireTerminal()
+    try obtain(showing: answer, to: preview, line, format)
+    return nil
   }
 
   /// Shows the answer to the request of a dry run, and asks. Errors are those of ``obtain(over:_:_:_:)``.
+  ///
+  /// - Parameter detail: a further sentence before the question.
   func obtain(
-    showing answer: DaemonConnection.Answer?, to request: [String], _ line: CommandLine, _ format: UUIDFormat
+    showing answer: DaemonConnection.Answer, to request: [String], _ line: CommandLine, _ format: UUIDFormat,
+    detail: String? = nil
   ) throws {
-    if case .error(let code, let text)? = answer?.final {
-      throw Program.Ending(status: Program.status(of: code), text: "\(text) (\(code))")
-    }
-    let rows = answer?.rows.filter(concerns) ?? []
+    let rows = answer.rows.filter(concerns)
     var shown = ""
-    if let answer, !rows.isEmpty {
+    let endsAccount = if case .ok(let content) = answer.final { content["previous"] != nil } else { false }
+    if !rows.isEmpty || endsAccount {
       let output = TextOutput(format, .screen(try Program.screen(line, .error)))
       shown = output.text(.init(rows: rows, final: answer.final), to: request)
     }
+    try ask(shown + (detail.map { "\($0)\n" } ?? ""))
+  }
+
+  /// Shows the loss, and asks.
+  func ask(_ shown: String = "") throws(Program.Ending) {
     StandardStream.error.write("\(consequence)\n\(shown)")
     guard Confirmation.ask("'\(name)' cannot be undone. Go on?") else {
       throw Program.Ending(status: Program.ExitStatus.no, text: "nothing was changed")
     }
   }
 
-  /// Returns the destructive verb or command at the beginning of words.
-  private static func destructiveVerb(_ words: [String]) -> (name: String, consequence: String, hasDryRun: Bool)? {
+  /// Whether a dry run shows a loss beyond one thing of the user's own: several things, a thing of another app, or an
+  /// account that another one replaces.
+  private static func showsMore(_ rows: [ReplyLine.Content], _ final: ReplyLine.Content) -> Bool {
+    rows.count > 1 || rows.contains { $0["own"] == "no" } || final["previous"] != nil
+  }
+
+  /// Returns the verb or command at the beginning of words.
+  private static func command(of words: [String]) -> (name: String, loss: Verb.Loss, hasDryRun: Bool)? {
     let first = words.prefix(2).map { $0.lowercased() }
     if let command = ClientCommand.all.first(where: { [first.joined(separator: " "), first.first].contains($0.words) })
     {
-      return command.consequence.map { (command.words, $0, false) }
+      return (command.words, command.loss, false)
     }
-    guard let verb = VerbTable.verb(of: words), let consequence = verb.consequence else { return nil }
-    return (verb.words, consequence, verb.attributes.contains { $0.name == "dry-run" })
+    return VerbTable.verb(of: words).map { verb in
+      (verb.words, verb.loss, verb.attributes.contains { $0.name == "dry-run" })
+    }
   }
 }

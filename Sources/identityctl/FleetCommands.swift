@@ -35,7 +35,7 @@ extension Program {
     if name == "account join" { request = request.secret(try invitation(line)) }
     let patience = try patience(line)
     var connection = try connectToFleet(line, patience)
-    try consent?.obtain(showing: nil, to: [], line, format)
+    try consent?.ask()
     return try show(try connection.ask(request, patience), to: line.words, line, format)
   }
 

@@ -53,7 +53,7 @@ struct Help {
       \(list(Command.verbs.filter { !$0.isDestructive }))
       Commands of the client:
       \(list(Command.own.filter { !$0.isDestructive }))
-      \(layout.wrapped("Verbs that cannot be undone, which ask first or need --yes:").dropLast())
+      \(layout.wrapped("Verbs that can destroy more than they name, which ask first or need --yes:").dropLast())
       \(list(Command.all.filter(\.isDestructive)))
       \(Options.groups.map(options).joined(separator: "\n"))
       \(layout.wrapped("See identityctl(1) and identityd-protocol(7).").dropLast())

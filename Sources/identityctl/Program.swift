@@ -107,7 +107,9 @@ enum Program {
     let request = try request(words, line)
     let patience = try patience(line)
     var connection = try connect(line, patience)
-    try consent?.obtain(over: &connection, line, format, patience)
+    if let refusal = try consent?.obtain(over: &connection, line, format, patience) {
+      return try show(refusal, to: words, line, format, predicate)
+    }
     if line.options["raw"] != nil {
       return try showSecret(try connection.exchange(request.takingSecret(), patience), to: line)
     }
@@ -148,8 +150,9 @@ enum Program {
 
   private static func textOutput(_ format: UUIDFormat, _ line: CommandLine) throws -> TextOutput {
     if StandardStream.output.isTerminal { return TextOutput(format, .screen(try screen(line, .output))) }
-    // Bare output drops attributes, and the rows of `restore` and of reports mean little without them.
-    return TextOutput(format, line.words.first == "restore" || line.options["key"] != nil ? .lines : .bare)
+    // Bare output drops attributes, and rows of `restore`, of reports and of `--dry-run` mean little without them.
+    let isBare = line.words.first != "restore" && line.options["key"] == nil && line.options["dry-run"] == nil
+    return TextOutput(format, isBare ? .bare : .lines)
   }
 
   /// Returns the exit status for an answer.

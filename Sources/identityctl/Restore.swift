@@ -27,23 +27,43 @@ extension Program {
     var kept: [[UInt8]] = []
     let end = end(line)
     var answer = try upload(key, end: consent == nil ? end : end + ["dry-run=yes"], over: &connection, patience) {
-      var piece = [UInt8](repeating: 0, count: pieceLength)
-      let count = try withFileFailures { try file.fill(&piece) }
-      guard count > 0 else { return nil }
-      piece.removeSubrange(count...)
-      if consent != nil { kept.append(piece) }
+      let piece = try nextPiece(of: file)
+      if consent != nil, let piece { kept.append(piece) }
       return piece
     }
-    if let consent {
-      try consent.obtain(showing: answer, to: end, line, format)
+    if let consent, case .ok = answer.final {
+      try consent.obtain(showing: answer, to: end, line, format, detail: newerItems(in: answer.rows))
       var pieces = kept.makeIterator()
       answer = try upload(key, end: end, over: &connection, patience) { pieces.next() }
     }
     return try show(answer, to: end, line, format)
   }
 
+  /// Returns the sentence about the items that are newer here than in the backup; nil if there are none.
+  private static func newerItems(in rows: [ReplyLine.Content]) -> String? {
+    let newer = rows.compactMap { row -> (here: Timestamp, there: Timestamp)? in
+      guard let here = row["previous-modified"].flatMap({ Timestamp(parsing: $0) }),
+        let there = row["modified"].flatMap({ Timestamp(parsing: $0) }), here > there
+      else { return nil }
+      return (here, there)
+    }
+    guard let newest = newer.max(by: { $0.here < $1.here }) else { return nil }
+    let count = newer.count == 1 ? "1 item here is newer" : "\(newer.count) items here are newer"
+    return "\(count) than in the backup and would be lost: the newest is from \(newest.here), in the backup from "
+      + "\(newest.there)."
+  }
+
+  /// Returns the next piece of a backup; nil at its end.
+  static func nextPiece(of file: borrowing InputFile) throws -> [UInt8]? {
+    var piece = [UInt8](repeating: 0, count: pieceLength)
+    let count = try withFileFailures { try file.fill(&piece) }
+    guard count > 0 else { return nil }
+    piece.removeSubrange(count...)
+    return piece
+  }
+
   /// Sends the key that opens a backup, the pieces of the backup until `next` returns nil, and the words of the end.
-  private static func upload(
+  static func upload(
     _ key: borrowing BackupKey, end: [String], over connection: inout DaemonConnection,
     _ patience: Patience, _ next: () throws -> [UInt8]?
   ) throws -> DaemonConnection.Answer {
@@ -61,7 +81,7 @@ extension Program {
   }
 
   /// Reads the header line and nothing after it.
-  private static func readHeader(of file: borrowing InputFile) throws -> BackupHeader {
+  static func readHeader(of file: borrowing InputFile) throws -> BackupHeader {
     var line: [UInt8] = []
     var byte: [UInt8] = [0]
     do {

@@ -22,31 +22,104 @@ import Testing
   /// Returns the answers that show whether anything changed.
   private func state(_ daemon: DaemonUnderTest) throws -> [[String]] {
     try [
-      "get device", "get installation", "get vendor", "account", "devices", "app list", "subscribe",
+      "get device", "get installation", "get vendor", "account", "devices", "app list", "item find group=*",
+      "token list app=*", "subscribe",
     ].map { try daemon.client().ask($0) }
   }
 
-  /// One command for each destructive verb, and the words that the question shows for it.
+  /// One command for each verb that always asks, and the words that the question shows for it.
   private static let commands: [(words: String, shown: [String])] = [
     ("seal", ["LEVEL", "device  ", "installation  ", "vendor  ", "all items"]),
     ("renew device", ["device  ", "random ones replace"]),
-    ("account clear", ["leaves its account", "\(other)  no"]),
+    ("account clear", ["leaves its account", other]),
     ("app forget user:0", ["user:0  user:0", "uninstalled"]),
     ("devices remove \(other)", ["\(other)  no", "leaves the list"]),
     ("devices forget \(other.uppercased())", ["UUID", "\(other)  no"]),
     ("key rotate", ["new master key"]),
   ]
 
-  @Test func `each destructive verb that the client sends is tested here`() {
-    let tested = Self.commands.map(\.words)
-    for verb in VerbTable.verbs where verb.consequence != nil && verb.words != "restore end" {
-      #expect(tested.contains { $0.hasPrefix(verb.words) }, "\(verb.words)")
+  /// Commands of verbs that ask if more is lost than they name, and the words that the question shows for it. In
+  /// ``filled()``, and with items and tokens of root and of another user, each of them loses more.
+  private static let broad: [(words: String, shown: [String])] = [
+    ("item delete service=s", ["Every item that matches when", "a1", "a2"]),
+    ("item delete service=s account=a1 group=user:65534", ["Every item that matches when", "user:65534", "no"]),
+    ("account set bob@example.org", ["all other devices leave", other]),
+    ("token delete fcm app=user:65534", ["another app", "theirs", "user:65534"]),
+  ]
+  private static let all = commands + broad
+
+  /// Commands of the same verbs that lose no more than they name.
+  private static let narrow = [
+    "item delete service=s account=a1", "item delete service=s attr.kind=x", "account set alice@example.org",
+    "token delete fcm", "token delete fcm app=user:0",
+  ]
+
+  /// Returns a daemon with more items and tokens than ``filled()``.
+  private func owned() throws -> DaemonUnderTest {
+    let daemon = try filled()
+    let requests = [
+      "item put service=s account=a1 data=eA== attr.kind=x", "item put service=s account=a2 data=eA==",
+      "token put fcm mine",
+    ]
+    for request in requests { #expect(try daemon.ask(request).hasPrefix("OK")) }
+    for words in ["token put fcm theirs", "item put service=s account=a1 data=eA=="] {
+      let user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", Self.program]
+      let result = try run(
+        user + words.split(separator: " ").map(String.init), environment: ["IDENTITYD_SOCKET": daemon.socket])
+      #expect(result.status == 0, "\(result)")
+    }
+    return daemon
+  }
+
+  @Test func `each verb that asks is tested here`() {
+    func verbs(_ commands: [(words: String, shown: [String])]) -> Set<String> {
+      Set(commands.compactMap { VerbTable.verb(of: $0.words.split(separator: " ").map(String.init))?.words })
+    }
+    for verb in VerbTable.verbs where verb.words != "restore end" {
+      switch verb.loss {
+      case .nothing, .named: #expect(!verbs(Self.all).contains(verb.words), "\(verb.words)")
+      case .ask: #expect(verbs(Self.commands).contains(verb.words), "\(verb.words)")
+      case .askIfMore:
+        #expect(verbs(Self.broad).contains(verb.words), "\(verb.words)")
+        #expect(verb.attributes.contains { $0.name == "dry-run" }, "\(verb.words)")
+      }
     }
   }
 
-  @Test(arguments: commands.map(\.words))
+  @Test(arguments: narrow) func `a verb that loses no more than it names does not ask`(words: String) throws {
+    let daemon = try owned()
+    let result = try run(
+      [Self.program] + words.split(separator: " ").map(String.init), environment: ["IDENTITYD_SOCKET": daemon.socket])
+    #expect(result.status == 0 && result.errors.isEmpty, "\(result)")
+  }
+
+  @Test(arguments: broad.map(\.words)) func `a dry run lists what would be lost, and loses nothing`(words: String)
+    throws
+  {
+    let daemon = try owned()
+    let before = try state(daemon)
+    let arguments = (words + " dry-run=yes").split(separator: " ").map(String.init)
+    let result = try run([Self.program] + arguments, environment: ["IDENTITYD_SOCKET": daemon.socket])
+    #expect(result.status == 0 && result.errors.isEmpty && !result.output.isEmpty, "\(result)")
+    #expect(try state(daemon) == before)
+    #expect(try run([Self.program, "-y"] + arguments, environment: ["IDENTITYD_SOCKET": daemon.socket]).status == 0)
+    #expect(try state(daemon) == before)
+  }
+
+  @Test func `a refusal of the dry run is the answer, in each form of output`() throws {
+    let daemon = try owned()
+    for options in [[], ["--json"], ["--json=wire"]] as [[String]] {
+      let result = try run(
+        [Self.program] + options + ["item", "delete", "service=none"], environment: ["IDENTITYD_SOCKET": daemon.socket])
+      #expect(result.status == 16, "\(result)")
+      let shown = options.isEmpty ? result.errors : result.output
+      #expect(shown.contains("not-found") && shown.contains("no item matches"), "\(result)")
+    }
+  }
+
+  @Test(arguments: all.map(\.words))
   func `without a terminal the verb needs --yes and changes nothing else`(words: String) throws {
-    let daemon = try filled()
+    let daemon = try owned()
     let before = try state(daemon)
     let arguments = words.split(separator: " ").map(String.init)
     let refused = try run([Self.program] + arguments, environment: ["IDENTITYD_SOCKET": daemon.socket], input: "y\n")
@@ -56,14 +129,14 @@ import Testing
     #expect(done.status == 0 && done.errors.isEmpty, "\(done)")
   }
 
-  @Test(arguments: commands.map(\.words), ["\n", "n\n", "yesterday\n", "\u{4}"])
+  @Test(arguments: all.map(\.words), ["\n", "n\n", "yesterday\n", "\u{4}"])
   func `on a terminal every answer but yes changes nothing`(words: String, answer: String) throws {
-    let daemon = try filled()
+    let daemon = try owned()
     let before = try state(daemon)
     let terminal = try ClientTerminal(daemon.socket, "\(Self.program) \(words)")
     try terminal.type(answer, after: "Go on? [y/N] ")
     let shown = try terminal.end()
-    let expected = try #require(Self.commands.first { $0.words == words }).shown
+    let expected = try #require(Self.all.first { $0.words == words }).shown
     for text in expected { #expect(shown.contains(text), "\(text): \(shown)") }
     #expect(shown.contains("nothing was changed") && shown.contains("status 1"), "\(shown)")
     #expect(try state(daemon) == before)
@@ -103,14 +176,48 @@ import Testing
     #expect(try daemon.ask("account") == (status == 0 ? "OK alice@example.org" : "OK bob@example.org"))
   }
 
+  @Test func `yes lets a verb lose more than it names`() throws {
+    let daemon = try owned()
+    let terminal = try ClientTerminal(daemon.socket, "\(Self.program) item delete service=s")
+    try terminal.type("y\n", after: "Go on? [y/N] ")
+    let shown = try terminal.end()
+    #expect(shown.contains("status 0"), "\(shown)")
+    #expect(try daemon.ask("item find service=s").hasPrefix("ERR not-found"))
+    #expect(try daemon.client().ask("item find service=s group=user:65534").last == "OK 1")
+  }
+
+  @Test func `restore names the times of items that are newer here, in its dry run and before it asks`() throws {
+    let daemon = try owned()
+    let file = daemon.folder.appending(path: "backup").path
+    #expect(try identityctl(at: daemon.socket, ["backup", file, "--passphrase-fd=3"]).status == 0)
+    func modified() throws -> String {
+      let row = try daemon.client().ask("item find service=s account=a1")[0]
+      return try #require(row.split(separator: " ").first { $0.hasPrefix("modified=") }).description
+    }
+    let there = try modified()
+    #expect(try daemon.ask("item put service=s account=a1 data=bmV3") == "OK replaced")
+    let here = try modified()
+    #expect(here != there)
+    let dry = try identityctl(at: daemon.socket, ["restore", file, "--passphrase-fd=3", "--dry-run"])
+    #expect(dry.output.contains("\(there)  previous-\(here)"), "\(dry)")
+    let terminal = try ClientTerminal(
+      daemon.socket, "\(Self.program) restore \(file) --passphrase-fd=3 3< <(echo correct horse)")
+    try terminal.type("n\n", after: "Go on? [y/N] ")
+    let shown = try terminal.end()
+    let (old, new) = (there.dropFirst("modified=".count), here.dropFirst("modified=".count))
+    #expect(shown.contains("1 item here is newer than in the backup"), "\(shown)")
+    #expect(shown.contains("the newest is from \(new), in the backup from \(old)."), "\(shown)")
+    #expect(try daemon.ask("item read service=s account=a1").hasPrefix("OK data=bmV3 "))
+  }
+
   @Test func `help lists the destructive verbs apart`() throws {
     // Without the line ends, at which usages may be wrapped.
     let text = try run([Self.program, "-h"]).output.split(whereSeparator: \.isWhitespace).joined(separator: " ")
-    let parts = text.split(separator: "Verbs that cannot be undone", maxSplits: 1)
+    let parts = text.split(separator: "Verbs that can destroy more than they name", maxSplits: 1)
     try #require(parts.count == 2)
     for verb in VerbTable.verbs {
-      #expect(parts[verb.consequence == nil ? 0 : 1].contains(" \(verb.words) "), "\(verb.words)")
+      #expect(parts[verb.loss.consequence == nil ? 0 : 1].contains(" \(verb.words) "), "\(verb.words)")
     }
-    #expect(parts[1].contains(" restore FILE "))
+    for command in [" restore FILE ", " backup FILE "] { #expect(parts[1].contains(command)) }
   }
 }

@@ -147,6 +147,23 @@ struct AccountTests {
     #expect(try life.registry.answer(.setAccount(name), for: root).map(life.lines) == ["OK"])
   }
 
+  @Test func `a dry run lists the devices that would leave the list, and the account, and changes nothing`() throws {
+    var life = Life()
+    try life.ask(.putDevice(given(1), name: "laptop", seen: nil), as: root)
+    #expect(try life.ask(.setAccount("alice", dryRun: true), as: root) == ["OK 0"])
+    try life.ask(.setAccount("alice"), as: root)
+    try life.ask(.get(.device, app: nil), as: alice)
+    let before = try life.ask(.devices, as: alice)
+    #expect(try life.ask(.setAccount("alice", dryRun: true), as: root) == ["OK 0"])
+    for name in ["bob", nil] as [Text?] {
+      #expect(
+        try life.ask(.setAccount(name, dryRun: true), as: root)
+          == ["* g1 self=no name=laptop added=t1", "OK 1 previous=alice"])
+    }
+    #expect(try life.ask(.devices, as: alice) == before)
+    #expect(try life.ask(.account, as: alice) == ["OK alice"])
+  }
+
   @Test func `the first account keeps the listed devices`() throws {
     var life = Life()
     try life.ask(.get(.device, app: nil), as: alice)

@@ -30,6 +30,25 @@ struct ItemDeleteTests {
     #expect(Set(life.itemKeys) == Set(others + left))
   }
 
+  @Test func `a dry run lists what a deletion would delete and whose it is, and deletes nothing`() throws {
+    var life = try life()
+    let before = life.itemKeys
+    func preview(_ service: Text, in groups: ItemCondition.Groups = .own) -> RegistryCommand {
+      .previewDeletion(ItemCondition(groups: groups, service: service))
+    }
+    for (group, peer, count, isOwn) in [
+      (.own, orgA, 2, true), (.named("org.shared"), orgA, 1, true), (.named("org.shared"), orgB, 1, false),
+      (.named("org.a"), root, 2, false),
+    ] as [(ItemCondition.Groups, Peer, Int, Bool)] {
+      let lines = try life.ask(preview("s", in: group), as: peer)
+      #expect(lines.count == count + 1 && lines.last == "OK \(count)", "\(lines)")
+      #expect(lines.dropLast().allSatisfy { $0.hasPrefix("* service=s account=") }, "\(lines)")
+      #expect(lines.dropLast().allSatisfy { $0.hasSuffix(" own=no") != isOwn }, "\(lines)")
+    }
+    #expect(life.refusal(of: preview("u"), as: orgA) == .notFound("no item matches the conditions"))
+    #expect(life.itemKeys == before)
+  }
+
   @Test func `delete with a group removes items of that group only`() throws {
     var life = try life()
     #expect(try life.ask(.delete("s", "a", in: .named("org.shared")), as: orgB) == ["OK 1"])

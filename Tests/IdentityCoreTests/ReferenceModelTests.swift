@@ -86,9 +86,27 @@ private struct Session {
       throw Difference("\(actor.model.app) asks '\(line)': \(answer) where \(expected) is right")
     }
     try compareEvents(after: last, "\(actor.model.app) asks '\(line)'")
+    try checkLoss(of: line, after: last)
     let verb = line.split(separator: " ").prefix(2).joined(separator: " ")
     let outcome = expected[0].hasPrefix("ERR") ? expected[0] : expected[0].hasPrefix("*") ? "*" : "OK"
     outcomes["\(verb): \(outcome)", default: 0] += 1
+  }
+
+  /// Events that something was lost.
+  private static let losses: Set = [
+    "device changed", "device ended", "installation changed", "installation ended", "vendor changed", "vendor ended",
+    "app uninstalled", "devices removed", "devices replaced", "account changed", "item replaced", "item updated",
+    "item deleted", "token replaced", "token invalidated", "token deleted",
+  ]
+
+  /// Checks that a verb loses nothing if its row says so, and that a dry run changes nothing.
+  private func checkLoss(of line: String, after last: Int64) throws {
+    let events = life.events[Int(last)...].map { "\($0.topic.rawValue) \($0.name)" }
+    let words = line.split(separator: " ").map(String.init)
+    if words.contains("dry-run=yes"), !events.isEmpty { throw Difference("'\(line)' changes something: \(events)") }
+    guard !Self.losses.isDisjoint(with: events) else { return }
+    guard let verb = VerbTable.verb(of: words), case .nothing = verb.loss else { return }
+    throw Difference("'\(line)' loses something, and its row in the table of verbs says that it does not: \(events)")
   }
 
   private mutating func changeManifests() throws {
@@ -213,7 +231,7 @@ struct ReferenceModelTests {
       "item add: OK", "item add: ERR exists", "item add: ERR denied", "item add: ERR limit", "item put: OK",
       "item put: ERR limit", "item read: OK", "item read: ERR denied", "item read: ERR not-found", "item find: *",
       "item find: ERR denied", "item update: OK", "item update: ERR limit", "item delete: OK",
-      "item delete: ERR denied",
+      "item delete: ERR denied", "item delete: *", "token delete: *",
       "version report: OK", "version report: ERR unavailable", "version state: OK", "version history: *",
       "version claim: OK", "token put: OK", "token get: OK", "token list: *", "token list: ERR denied",
       "token invalidate: OK", "token delete: OK", "item put: ERR unavailable", "seal: OK",

@@ -41,6 +41,19 @@ struct TokenTests {
     #expect(try life.ask(get, as: alice) == ["OK two \(rest) state=valid created=t10 changed=t10 confirmed=t10"])
   }
 
+  @Test func `a dry run shows the token that a deletion would delete and whose it is, and deletes nothing`() throws {
+    var life = Life()
+    try life.ask(.token("fcm", "t"), as: alice)
+    let times = "state=valid created=t1 changed=t1 confirmed=t1"
+    let row = "* t provider=fcm app=user:1000 device=m.device \(times)"
+    #expect(try life.ask(.deleteToken(provider: "fcm", app: nil, dryRun: true), as: alice) == [row, "OK 1"])
+    #expect(
+      try life.ask(.deleteToken(provider: "fcm", app: "user:1000", dryRun: true), as: root)
+        == ["\(row) own=no", "OK 1"])
+    #expect(life.refusal(of: .deleteToken(provider: "x", app: nil, dryRun: true), as: alice)?.isNotFound == true)
+    #expect(life.registry.tokens.count == 1)
+  }
+
   @Test(
     arguments: [
       ("e", nil), (nil, "t"), ("E", "t"), ("e", "T"), (nil, nil),

@@ -62,6 +62,8 @@ struct ItemVerbTests {
     #expect(try command("item find \(conditions)", by: alice) == .registry(.findItems(expected, limit: nil)))
     guard expected.groups != .all, !expected.isEmpty else { return }
     #expect(try command("item delete \(conditions)", by: alice) == .registry(.deleteItems(expected)))
+    #expect(try command("item delete \(conditions) dry-run=no", by: alice) == .registry(.deleteItems(expected)))
+    #expect(try command("item delete \(conditions) dry-run=yes", by: alice) == .registry(.previewDeletion(expected)))
   }
 
   @Test(

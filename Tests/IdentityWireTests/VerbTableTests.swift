@@ -64,7 +64,7 @@ struct VerbTableTests {
     ("item read", "item read service=S account=A [group=G]"),
     ("item find", "item find [service=S] [account=A] [group=G|*] [label=L] [attr.NAME=V]… [limit=one|all|N]"),
     ("item update", "item update service=S account=A [group=G] [data=BASE64] [label=L] [attr.NAME=V]…"),
-    ("item delete", "item delete [service=S] [account=A] [group=G] [label=L] [attr.NAME=V]…"),
+    ("item delete", "item delete [service=S] [account=A] [group=G] [label=L] [attr.NAME=V]… [dry-run=yes]"),
     ("key rotate", "key rotate"), ("backup", "backup key=BASE64"), ("restore begin", "restore begin key=BASE64"),
     ("restore add", "restore add data=BASE64"), ("restore end", "restore end [dry-run=yes] [adopt-device=yes]"),
     ("migrate device", "migrate device [VALUE] [item=ACCOUNT] [service=S] [group=G] [app=ID] [commit=yes] [force=yes]"),

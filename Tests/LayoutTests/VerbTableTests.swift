@@ -1,6 +1,7 @@
 import Foundation
 import IdentityWire
 import Testing
+import identityctl
 
 struct VerbTableLayoutTests {
   @Test func `no two verbs have the same words`() {
@@ -21,6 +22,28 @@ struct VerbTableLayoutTests {
       for operand in verb.operands { #expect(operand.name == operand.name.uppercased(), "\(verb.words)") }
       #expect(verb.operands.dropLast().allSatisfy { !$0.repeats }, "\(verb.words)")
     }
+  }
+
+  @Test func `the decision lists each verb and command that destroys something, and whether the client asks`() throws {
+    let losses =
+      VerbTable.verbs.map { (name: $0.words, loss: $0.loss) }
+      + ClientCommand.all.map { (name: $0.words, loss: $0.loss) }
+    var expected: Set<String> = []
+    for (name, loss) in losses {
+      switch loss {
+      case .nothing: continue
+      case .named: expected.insert("\(name): no")
+      case .askIfMore: expected.insert("\(name): if more")
+      case .ask: expected.insert("\(name): always")
+      }
+    }
+    let path = "Sources/identityd/identityd.docc/Decisions/0069-commands-that-ask-for-consent.md"
+    let rows = try Tree.lines(path).filter { $0.hasPrefix("| `") }.map { row in
+      let cells = row.split(separator: "|").map { $0.trimmingCharacters(in: .whitespaces) }
+      return cells[0].filter { $0 != "`" }.replacing(" FILE", with: "") + ": " + cells[2]
+    }
+    #expect(Set(rows) == expected)
+    #expect(rows.count == expected.count)
   }
 
   @Test func `a verb is added by its row, its rule and its test, as the article shows`() throws {

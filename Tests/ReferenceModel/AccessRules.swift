@@ -139,7 +139,7 @@ package struct AccessRule: Sendable, CustomStringConvertible {
     + [
       AccessRule("seal", .admins), AccessRule("renew device", .fleet), AccessRule("renew installation", .admins),
       AccessRule("renew vendor dry-run=yes", .admins), AccessRule("renew device dry-run=yes", .admins),
-      AccessRule("account set bob", .fleet),
+      AccessRule("account set bob", .fleet), AccessRule("account set bob dry-run=yes", .fleet),
       AccessRule("account clear", .fleet), AccessRule("devices put \(value)", .fleet),
       AccessRule("devices name desk", .admins), AccessRule("machine acknowledge", .admins),
       AccessRule("devices remove \(value)", .fleet, "not-found"),
@@ -166,11 +166,13 @@ package struct AccessRule: Sendable, CustomStringConvertible {
       AccessRule("item read service=s account=no", .group, "not-found"), AccessRule("item find", .group),
       AccessRule("item find account=no", .group, "not-found"),
       AccessRule("item update service=s account=a label=l", .group), AccessRule("item delete service=s", .group),
+      AccessRule("item delete service=s dry-run=yes", .group),
       AccessRule("migrate device item=a service=s", .group, "invalid-uuid"),
       AccessRule("migrate installation item=a service=s", .group, "invalid-uuid"),
       AccessRule("version report 2", .app), AccessRule("version report 2 dry-run=yes", .app),
       AccessRule("version state", .app), AccessRule("version history", .app), AccessRule("version claim n", .app),
       AccessRule("token put q two", .app), AccessRule("token get p", .app), AccessRule("token list", .app),
       AccessRule("token invalidate p one", .appOrFleet), AccessRule("token delete p", .app),
+      AccessRule("token delete p dry-run=yes", .app),
     ]
 }

@@ -204,10 +204,16 @@ extension ReferenceModel {
 
   /// Sets the account. The first account takes over the listed devices. Another account, or none, keeps
   /// only this device.
-  mutating func setAccount(_ name: String) throws(Fault) -> [String] {
+  mutating func setAccount(_ name: String, dryRun: Bool) throws(Fault) -> [String] {
     let isFirst = account.isEmpty && !name.isEmpty
     let keepsAll = name == account && !name.isEmpty || isFirst
     let others = keepsAll ? [] : devices.map(\.value).filter { $0 != current(Scope("device"))?.value }
+    guard !dryRun else {
+      let leaving = devices.filter { others.contains($0.value) }
+      return rows(leaving.map { row($0, isSelf: false) }).dropLast() + [
+        "OK \(leaving.count)\(said("previous", name == account || account.isEmpty ? nil : account))"
+      ]
+    }
     guard name != account || !others.isEmpty || !keepsAll && !records.isEmpty else { return ["OK"] }
     try requireOpen()
     if name != account {
@@ -236,9 +242,14 @@ extension ReferenceModel {
     let listed = scope == Scope("device") ? devices : single
     return rows(
       listed.map {
-        "\($0.value) self=\($0.value == own?.value ? "yes" : "no")\(said("name", $0.name))\(said("seen", $0.seen))"
-          + " added=\($0.added)\(scope == Scope("device") && isSuspect($0.value) ? " suspect=yes" : "")"
+        row($0, isSelf: $0.value == own?.value)
+          + (scope == Scope("device") && isSuspect($0.value) ? " suspect=yes" : "")
       })
+  }
+
+  private func row(_ device: Device, isSelf: Bool) -> String {
+    "\(device.value) self=\(isSelf ? "yes" : "no")\(said("name", device.name))\(said("seen", device.seen))"
+      + " added=\(device.added)"
   }
 
   mutating func putDevice(_ request: Request) throws(Fault) -> [String] {

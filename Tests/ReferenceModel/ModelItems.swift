@@ -127,6 +127,9 @@ extension ReferenceModel {
   mutating func delete(_ request: Request) throws(Fault) -> [String] {
     let found = try places(request)
     guard !found.isEmpty else { throw .notFound }
+    guard request["dry-run"] != "yes" else {
+      return rows(found.map { row(items[$0]) + (items[$0].owner == peer.app ? "" : " own=no") })
+    }
     try requireOpen()
     for place in found { tell("deleted", items[place]) }
     for place in found.reversed() { items.remove(at: place) }

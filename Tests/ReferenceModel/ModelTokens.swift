@@ -98,6 +98,9 @@ extension ReferenceModel {
 
   mutating func deleteToken(_ request: Request) throws(Fault) -> [String] {
     guard let place = place(request.word(0), try app(request["app"])) else { throw .notFound }
+    guard request["dry-run"] != "yes" else {
+      return rows([row(tokens[place]) + (tokens[place].app == peer.app ? "" : " own=no")])
+    }
     try requireOpen()
     tell("deleted", tokens.remove(at: place))
     return ["OK"]

@@ -32,7 +32,9 @@ extension ReferenceModel {
         "token list app=*\(random.once(in: 2) ? " after=\(random.one(of: apps))" : "") limit=\(random.one(of: [1, 3]))",
       ])
     case 26..<29: return "app forget \(random.one(of: apps))"
-    case 29: return random.one(of: ["account", "account set alice", "account set bob", "account clear"])
+    case 29:
+      let change = random.one(of: ["account set alice", "account set bob", "account clear"])
+      return random.once(in: 4) ? "account" : change + (random.once(in: 4) ? " dry-run=yes" : "")
     case 30:
       return random.one(of: [
         "devices", "devices", "seal dry-run=yes", "fleet next", "fleet next above=9", "fleet records",
@@ -112,6 +114,7 @@ extension ReferenceModel {
     default:
       let condition = group + (random.once(in: 3) ? " service=s" : "") + (random.once(in: 4) ? label + said : "")
       return "item delete\(condition.isEmpty ? " service=t account=b" : condition)"
+        + (random.once(in: 3) ? " dry-run=yes" : "")
     }
   }
 
@@ -137,7 +140,7 @@ extension ReferenceModel {
     case 4, 6: return "token get \(provider)"
     case 5: return "token list\(tellsTime ? random.one(of: ["", " stale=0", " stale=10", " stale=1000"]) : "")"
     case 7, 8: return "token invalidate \(provider) \(value)"
-    default: return "token delete \(provider)"
+    default: return "token delete \(provider)\(random.once(in: 3) ? " dry-run=yes" : "")"
     }
   }
 }

@@ -118,8 +118,8 @@ package struct ReferenceModel: Sendable {
     case "app list": return appRows
     case "app forget": return try forget(request.word(0))
     case "account": return try tellAccount()
-    case "account set": return try setAccount(request.word(0))
-    case "account clear": return try setAccount("")
+    case "account set": return try setAccount(request.word(0), dryRun: request["dry-run"] == "yes")
+    case "account clear": return try setAccount("", dryRun: request["dry-run"] == "yes")
     case "devices": return try listDevices()
     case "devices name": return try nameDevice(request.word(0))
     case "devices put" where request["record"] != nil: return try putRecord(request)

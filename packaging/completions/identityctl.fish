@@ -30,8 +30,8 @@ set -g __identityctl_commands \
     'app list;;;List the installed apps: all apps for an admin, otherwise the apps of the peer\'s vendor.' \
     'app forget;@app;unused=- app=- dry-run=yes;Uninstall an app without a manifest, or all unused apps that have neither a manifest nor items.' \
     'account;;;Show the name of the account that this device belongs to, or "" for none.' \
-    'account set;-;;Set the name of the account; replacing an earlier name removes all other devices.' \
-    'account clear;;;Leave the account; only this device stays in the list of devices.' \
+    'account set;-;dry-run=yes;Set the name of the account; replacing an earlier name removes all other devices.' \
+    'account clear;;dry-run=yes;Leave the account; only this device stays in the list of devices.' \
     'devices;;;List the devices of the account, among them this device once it has an identifier.' \
     'devices name;-;;Name this device in the list of devices.' \
     'devices put;-;name=- seen=- generation=- counter=- record=- replaces=- suspect=yes|no;Add a device to the list, or update it there; with record=, store its record if that is newer.' \
@@ -47,7 +47,7 @@ set -g __identityctl_commands \
     'item read;;service=@service account=@account group=@group;Show the secret and the attributes of an item.' \
     'item find;;service=@service account=@account group=@group|* label=- attr. limit=one|all;List the items that match every condition, without their secrets.' \
     'item update;;service=@service account=@account group=@group data=- label=- attr.;Change the given properties of an item; an empty label or attribute is removed.' \
-    'item delete;;service=@service account=@account group=@group label=- attr.;Delete the items that match every condition; at least one condition is required.' \
+    'item delete;;service=@service account=@account group=@group label=- attr. dry-run=yes;Delete the items that match every condition, at least one, or list what matches now.' \
     'version report;-;build=- app=@app dry-run=yes;Report the running version, and compare it with the version of the last session.' \
     'version state;;of=app|os app=@app|*;Show the version report of this session, or else the last; app=* is for admins and the fleet.' \
     'version history;;of=app|os app=@app;List all reported versions, in the order of their first reports.' \
@@ -57,7 +57,7 @@ set -g __identityctl_commands \
     'token get;-;app=@app;Show the app\'s push token of a provider, with its state and its times.' \
     'token list;;stale=- app=@app|* after=@app limit=-;List the app\'s push tokens, or those not confirmed for SECONDS; app=* is for admins and the fleet.' \
     'token invalidate;- -;app=@app;Mark a push token as invalid if it is still the app\'s token of the provider.' \
-    'token delete;-;app=@app;Delete the app\'s push token of a provider.' \
+    'token delete;-;app=@app dry-run=yes;Delete the app\'s push token of a provider, or show it.' \
     'subscribe;device|installation|vendor|app|devices|account|item|version|token...;since=- epoch=- snapshot=yes;Send the events of these topics, or of all topics; with since=, first the events after SEQ.' \
     'unsubscribe;device|installation|vendor|app|devices|account|item|version|token...;;Stop sending the events of these topics, or of all topics.' \
     'key rotate;;;Wrap the store\'s data key in a new master key.' \

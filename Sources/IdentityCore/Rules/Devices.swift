@@ -1,7 +1,9 @@
 // The account and its devices (identityd-protocol(7), section "Devices of an account").
 extension RegistryCommand {
   package static var account: Self { Self(AccountRule()) }
-  package static func setAccount(_ name: Text?) -> Self { Self(SetAccountRule(name: name)) }
+  package static func setAccount(_ name: Text?, dryRun: Bool = false) -> Self {
+    Self(SetAccountRule(name: name, dryRun: dryRun))
+  }
   package static var devices: Self { Self(DevicesRule()) }
   package static func putDevice(_ value: UUID, name: Text?, seen: Timestamp?) -> Self {
     Self(PutDeviceRule(value: value, name: name, seen: seen))
@@ -24,14 +26,23 @@ struct AccountRule: QueryRule {
   }
 }
 
-/// `account set`, `account clear`: sets or removes the account's name.
+/// `account set`, `account clear`: sets or removes the account's name, or lists the devices that would leave the list.
 struct SetAccountRule: ChangeRule {
   let name: Text?
+  let dryRun: Bool
   var right: Right? { .fleet }
-  var basis: Basis { Basis(whole: .settings) }
+  var basis: Basis { dryRun ? Basis(whole: [.settings, .devices]) : Basis(whole: .settings) }
 
   func decide(in registry: Registry, for peer: Peer, _ context: Context?) throws(Refusal) -> Decision? {
     let changes = registry.accountChanges(to: name)
+    guard !dryRun else {
+      let leaving = changes.compactMap { change in
+        if case .deviceUnlisted(let value) = change { registry.devices[value] } else { nil }
+      }
+      var reply = Reply.rows(leaving.reversed()) { $0.describe(isSelf: false, to: &$1) }
+      reply.attribute("previous", name == registry.account ? nil : registry.account.map(Reply.Value.text))
+      return Decision(reply: reply)
+    }
     return changes.isEmpty || context != nil ? Decision(changes: changes, reply: .done) : nil
   }
 }
@@ -70,11 +81,7 @@ struct DevicesRule: QueryRule {
     if scope == .device { try registry.requireProof(of: .fleet) }
     let suspects = registry.records.suspects(among: scope == .device ? listed : [])
     return .rows(listed) { device, reply in
-      reply.word(.uuid(device.value))
-      reply.attribute("self", .yesOrNo(device.value == own?.value))
-      reply.attribute("name", device.name.map(Reply.Value.text))
-      reply.attribute("seen", device.seen.map(Reply.Value.time))
-      reply.attribute("added", .time(device.added))
+      device.describe(isSelf: device.value == own?.value, to: &reply)
       reply.attribute("suspect", suspects.contains(device.value) ? .yesOrNo(true) : nil)
     }
   }
@@ -114,6 +121,15 @@ extension Registry {
 }
 
 extension ListedDevice {
+  /// Adds the device to a row.
+  fileprivate func describe(isSelf: Bool, to reply: inout Reply) {
+    reply.word(.uuid(value))
+    reply.attribute("self", .yesOrNo(isSelf))
+    reply.attribute("name", name.map(Reply.Value.text))
+    reply.attribute("seen", seen.map(Reply.Value.time))
+    reply.attribute("added", .time(added))
+  }
+
   /// Returns the device with another name and time. Nil leaves the present one.
   func described(name: Text?, seen: Timestamp?) -> Self {
     var device = self

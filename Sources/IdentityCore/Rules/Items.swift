@@ -49,7 +49,11 @@ extension RegistryCommand {
   }
   package static func readItem(_ name: ItemName) -> Self { Self(ReadItemRule(name: name)) }
   package static func findItems(_ condition: ItemCondition, limit: Int?) -> Self {
-    Self(FindItemsRule(condition: condition, limit: limit))
+    Self(FindItemsRule(condition: condition, limit: limit, marksOthers: false))
+  }
+  /// `item delete dry-run=yes`: lists the items that would be deleted.
+  package static func previewDeletion(_ condition: ItemCondition) -> Self {
+    Self(FindItemsRule(condition: condition, limit: nil, marksOthers: true))
   }
   package static func updateItem(_ name: ItemName, _ update: ItemUpdate) -> Self {
     Self(UpdateItemRule(name: name, update: update))
@@ -109,11 +113,17 @@ package struct ReadItemRule: QueryRule {
 struct FindItemsRule: QueryRule {
   let condition: ItemCondition
   let limit: Int?
+  /// Whether a row tells that the item is another app's.
+  let marksOthers: Bool
   var basis: Basis { Basis(whole: [.apps, .items]) }
   var answerKind: AnswerKind { .list }
 
   func answer(in registry: Registry, for peer: Peer, in surroundings: Surroundings) throws(Refusal) -> Reply {
-    .rows(try registry.matches(condition, for: peer, limit: limit ?? .max)) { $0.item.describe(to: &$1) }
+    let (app, marksOthers) = (peer.app, marksOthers)
+    return .rows(try registry.matches(condition, for: peer, limit: limit ?? .max)) { held, reply in
+      held.item.describe(to: &reply)
+      reply.attribute("own", marksOthers && held.item.owner != app ? .yesOrNo(false) : nil)
+    }
   }
 }
 

@@ -13,8 +13,8 @@ extension RegistryCommand {
   package static func invalidateToken(provider: Text, value: Text, app: Text?) -> Self {
     Self(InvalidateTokenRule(provider: provider, value: value, namedApp: app))
   }
-  package static func deleteToken(provider: Text, app: Text?) -> Self {
-    Self(DeleteTokenRule(provider: provider, namedApp: app))
+  package static func deleteToken(provider: Text, app: Text?, dryRun: Bool = false) -> Self {
+    Self(DeleteTokenRule(provider: provider, namedApp: app, dryRun: dryRun))
   }
 }
 
@@ -100,14 +100,23 @@ struct InvalidateTokenRule: ChangeRule {
   }
 }
 
-/// `token delete`: deletes the app's token of a provider.
+/// `token delete`: deletes the app's token of a provider, or shows it.
 struct DeleteTokenRule: ChangeRule {
   let provider: Text
   let namedApp: Text?
+  let dryRun: Bool
   var basis: Basis { Basis(found: .tokens) }
 
   func decide(in registry: Registry, for peer: Peer, _ context: Context?) throws(Refusal) -> Decision? {
     let token = try registry.token(of: provider, try registry.app(named: namedApp, by: peer))
+    guard !dryRun else {
+      let isOwn = token.app == peer.app
+      return Decision(
+        reply: .rows([token]) { token, reply in
+          token.describe(to: &reply)
+          reply.attribute("own", isOwn ? nil : .yesOrNo(false))
+        })
+    }
     return context == nil ? nil : Decision(changes: [.tokenDeleted(token)], reply: .done)
   }
 }

@@ -13,7 +13,7 @@ extension Verb {
             .word("vendor"), .time("installed"), .boolean("manifest"), .word("unit").optional,
             .word("container").optional, .list("groups").optional, .list("rights").optional,
           ])),
-      examples: [.init("app list", "OK 0")]
+      loss: .nothing, examples: [.init("app list", "OK 0")]
     ) { (_) throws(Refusal) in .registry(.apps) },
 
     Verb(
@@ -26,7 +26,7 @@ extension Verb {
           Line([.number("count")], [.number("left")]), rows: "apps",
           Line([.word("app")], [.time("installed").optional, .time("used").optional])),
         otherwise: .nothing),
-      consequence: "These apps are uninstalled: their installation identifiers, versions and push tokens end.",
+      loss: .ask("These apps are uninstalled: their installation identifiers, versions and push tokens end."),
       examples: [
         .init("app forget user:4294967294", "ERR …"),
         .init("app forget unused=90 app=container:* dry-run=yes", "OK 0 left=0"),

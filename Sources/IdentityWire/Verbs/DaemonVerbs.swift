@@ -6,19 +6,20 @@ extension Verb {
     Verb(
       words: "ping", summary: "Answer, and do nothing else.",
       answer: .nothing,
-      examples: [.init("ping", "OK")]
+      loss: .nothing, examples: [.init("ping", "OK")]
     ) { (_) throws(Refusal) in .local(.ping) },
 
     Verb(
       words: "hello", summary: "Show the version of the daemon and of its protocol.",
       answer: .object(Line([.word("program"), .word("version")], [.number("protocol")])),
-      examples: [.init("hello", "OK identityd \(Version.program) protocol=1")]
+      loss: .nothing, examples: [.init("hello", "OK identityd \(Version.program) protocol=1")]
     ) { (_) throws(Refusal) in .local(.hello) },
 
     Verb(
       words: "help", operands: [.any("VERB")],
       summary: "List all verbs, or the verbs that begin with VERB.",
       answer: .list(Line([.word("verb")], [.word("usage"), .word("access"), .word("summary")])),
+      loss: .nothing,
       examples: [
         .init("help ping", "* ping usage=ping access=app summary=\"Answer, and do nothing else.\"", "OK 1")
       ]
@@ -33,7 +34,7 @@ extension Verb {
             .number("uid"), .number("gid"), .number("pid"), .word("unit").optional, .word("container").optional,
             .word("vendor"), .list("groups").optional, .list("rights").optional, .boolean("admin"),
           ])),
-      examples: [.init("whoami", "OK <word> uid=<number> gid=<number> pid=<number> …")]
+      loss: .nothing, examples: [.init("whoami", "OK <word> uid=<number> gid=<number> pid=<number> …")]
     ) { (_) throws(Refusal) in .local(.whoami) },
 
     Verb(
@@ -41,7 +42,7 @@ extension Verb {
       summary:
         "Show the daemon's state; most rows are only for admins and members of MonitorGroup=.",
       answer: .status,
-      examples: [.init("status", "* version=\(Version.program)", "…", "OK")]
+      loss: .nothing, examples: [.init("status", "* version=\(Version.program)", "…", "OK")]
     ) { (_) throws(Refusal) in .local(.status) },
 
     Verb(
@@ -51,6 +52,7 @@ extension Verb {
         ifGiven: ["apps"],
         .list(Line([.word("app")], [.number("connections"), .number("subscribers"), .number("requests")])),
         otherwise: .metrics),
+      loss: .nothing,
       examples: [
         .init("stats", "* build-info=1 version=\(Version.program)", "…", "* log-dropped=0", "OK"),
         .init("stats apps=yes", "* <word> connections=1 subscribers=0 requests=<number>", "OK 1"),
@@ -64,7 +66,7 @@ extension Verb {
         ifGiven: ["dry-run"],
         .list(Line([.word("level"), .uuid("uuid")], [.word("app").optional, .word("vendor").optional])),
         otherwise: .nothing),
-      consequence: "These identifiers end, and all items, push tokens and versions are deleted.",
+      loss: .ask("These identifiers end, and all items, push tokens and versions are deleted."),
       examples: [.init("seal dry-run=yes", "OK 0"), .init("seal", "OK")]
     ) { (arguments) throws(Refusal) in .registry(.seal(dryRun: try arguments.flag("dry-run"))) },
 
@@ -72,20 +74,20 @@ extension Verb {
       words: "machine compare", operands: [.required("MACHINE-ID")], access: .admin,
       summary: "Tell whether a machine-id is the one of this store, one that it had before, or unknown.",
       answer: .object(Line([.word("machine")], [.time("left").optional, .uuid("device").optional])),
-      examples: [.init("machine compare b08dfa6083e7567a1921a715000001fb", "OK unknown")]
+      loss: .nothing, examples: [.init("machine compare b08dfa6083e7567a1921a715000001fb", "OK unknown")]
     ) { (arguments) throws(Refusal) in .store(.compareMachine(try arguments.uuid(0))) },
 
     Verb(
       words: "machine acknowledge", access: .admin,
       summary: "End the warnings about a change of the machine; the identifiers in force stay.",
       answer: .nothing,
-      examples: [.init("machine acknowledge", "OK")]
+      loss: .named, examples: [.init("machine acknowledge", "OK")]
     ) { (_) throws(Refusal) in .registry(.acknowledgeMachine) },
 
     Verb(
       words: "quit", summary: "Answer, then close the connection.",
       answer: .nothing,
-      examples: [.init("quit", "OK")]
+      loss: .nothing, examples: [.init("quit", "OK")]
     ) { (_) throws(Refusal) in .local(.quit) },
   ]
 }

@@ -6,43 +6,45 @@ extension Verb {
     Verb(
       words: "account", summary: "Show the name of the account that this device belongs to, or \"\" for none.",
       answer: .object(Line([.word("account").nullable])),
-      examples: [.init("account", "OK \"\"")]
+      loss: .nothing, examples: [.init("account", "OK \"\"")]
     ) { (_) throws(Refusal) in .registry(.account) },
 
     Verb(
-      words: "account set", operands: [.required("NAME")], access: .fleet,
+      words: "account set", operands: [.required("NAME")], attributes: [.init("dry-run", "yes")], access: .fleet,
       summary: "Set the name of the account; replacing an earlier name removes all other devices.",
-      answer: .nothing,
-      examples: [.init("account set alice@example.org", "OK")]
+      answer: leaving,
+      loss: .askIfMore("This device leaves its account for another one, and all other devices leave the list:"),
+      examples: [
+        .init("account set alice@example.org", "OK"),
+        .init("account set bob@example.org dry-run=yes", "OK 0 previous=alice@example.org"),
+      ]
     ) { (arguments) throws(Refusal) in
-      .registry(.setAccount(try arguments.name(arguments.operands[0], named: "NAME")))
+      .registry(
+        .setAccount(
+          try arguments.name(arguments.operands[0], named: "NAME"), dryRun: try arguments.flag("dry-run")))
     },
 
     Verb(
-      words: "account clear", access: .fleet,
+      words: "account clear", attributes: [.init("dry-run", "yes")], access: .fleet,
       summary: "Leave the account; only this device stays in the list of devices.",
-      answer: .nothing,
-      consequence: "This device leaves its account, and these devices leave the list.",
-      examples: [.init("account clear", "OK")]
-    ) { (_) throws(Refusal) in .registry(.setAccount(nil)) },
+      answer: leaving,
+      loss: .ask("This device leaves its account, and all other devices leave the list:"),
+      examples: [
+        .init("account clear dry-run=yes", "OK 0 previous=alice@example.org"), .init("account clear", "OK"),
+      ]
+    ) { (arguments) throws(Refusal) in .registry(.setAccount(nil, dryRun: try arguments.flag("dry-run"))) },
 
     Verb(
       words: "devices", summary: "List the devices of the account, among them this device once it has an identifier.",
-      answer: .list(
-        Line(
-          [.uuid("uuid")],
-          [
-            .boolean("self"), .word("name").optional, .time("seen").optional, .time("added").optional,
-            .boolean("suspect").optional,
-          ])),
-      examples: [.init("devices", "OK 0")]
+      answer: .list(Line(device.words, device.attributes + [.boolean("suspect").optional])),
+      loss: .nothing, examples: [.init("devices", "OK 0")]
     ) { (_) throws(Refusal) in .registry(.devices) },
 
     Verb(
       words: "devices name", operands: [.required("NAME")], access: .admin,
       summary: "Name this device in the list of devices.",
       answer: .nothing,
-      examples: [.init("devices name laptop", "OK")]
+      loss: .named, examples: [.init("devices name laptop", "OK")]
     ) { (arguments) throws(Refusal) in
       .registry(.nameDevice(try arguments.name(arguments.operands[0], named: "NAME")))
     },
@@ -55,6 +57,7 @@ extension Verb {
       summary:
         "Add a device to the list, or update it there; with record=, store its record if that is newer.",
       answer: .either(ifGiven: ["record"], .object(Line([.word("result")])), otherwise: .nothing),
+      loss: .named,
       examples: [
         .init("devices put 557e5958-d390-4cbf-b928-2a2b19a1399a name=laptop", "OK"),
         .init(
@@ -75,7 +78,7 @@ extension Verb {
       words: "devices remove", operands: [.required("UUID")], attributes: Verb.message, access: .fleet,
       summary:
         "Remove a device that has left the account elsewhere; with record=, store its tombstone.",
-      answer: .nothing, consequence: "This device leaves the list.",
+      answer: .nothing, loss: .ask("This device leaves the list."),
       examples: [
         .init("devices remove 557e5958-d390-4cbf-b928-2a2b19a1399a generation=1 counter=8 record=aUYBAg==", "OK"),
         .init("devices remove 557e5958-d390-4cbf-b928-2a2b19a1399a", "ERR not-found …"),
@@ -88,10 +91,20 @@ extension Verb {
 
     Verb(
       words: "devices forget", operands: [.required("UUID")], access: .admin,
-      summary: "Remove a device from the list.", answer: .nothing, consequence: "This device leaves the list.",
+      summary: "Remove a device from the list.", answer: .nothing, loss: .ask("This device leaves the list."),
       examples: [.init("devices forget 557e5958-d390-4cbf-b928-2a2b19a1399a", "ERR not-found …")]
     ) { (arguments) throws(Refusal) in .registry(.forgetDevice(try arguments.uuid(0))) },
   ]
+
+  /// A device in an answer.
+  private static let device = Line(
+    [.uuid("uuid")],
+    [.boolean("self"), .word("name").optional, .time("seen").optional, .time("added").optional])
+
+  /// The answer to a change of the account: in a dry run, the devices that would leave the list, and the account.
+  private static let leaving = Answer.either(
+    ifGiven: ["dry-run"],
+    .report(Line([.number("count")], [.word("previous").optional]), rows: "devices", device), otherwise: .nothing)
 
   /// The attributes of a message of the fleet.
   private static let message: [Attribute] = [

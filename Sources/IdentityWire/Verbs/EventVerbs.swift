@@ -10,6 +10,7 @@ extension Verb {
       answer: .either(
         ifGiven: ["snapshot"], .report(position, rows: "snapshot", Line([.word("topic")], isOpen: true)),
         otherwise: .object(position)),
+      loss: .nothing,
       examples: [
         .init("subscribe", "OK <number> epoch=<uuid>"),
         .init("subscribe account snapshot=yes", "* account value=\"\"", "OK <number> epoch=<uuid>"),
@@ -30,7 +31,7 @@ extension Verb {
       words: "unsubscribe", operands: [.any("TOPIC")],
       summary: "Stop sending the events of these topics, or of all topics.",
       answer: .nothing,
-      examples: [.init("unsubscribe", "OK")]
+      loss: .nothing, examples: [.init("unsubscribe", "OK")]
     ) { (arguments) throws(Refusal) in .local(.unsubscribe(try topics(arguments))) },
   ]
 

@@ -11,6 +11,7 @@ extension Verb {
         Line([.uuid("uuid")], [.number("generation"), .number("counter"), .word("home"), .word("account").optional]),
         rows: "runs",
         Line([.word("kind"), .word("run")])),
+      loss: .nothing,
       examples: [
         .init(
           "fleet open run=404142434445464748494a4b4c4d4e4f", "OK <uuid> generation=0 counter=0 home=<word>")
@@ -27,7 +28,7 @@ extension Verb {
       words: "fleet next", attributes: [.init("above", "N")], access: .fleet,
       summary: "Show the next counter of this device: greater than the last one and than N.",
       answer: .object(Line([.number("counter")])),
-      examples: [.init("fleet next above=41", "OK 42")]
+      loss: .nothing, examples: [.init("fleet next above=41", "OK 42")]
     ) { (arguments) throws(Refusal) in
       .registry(.nextCounter(above: Int64(try arguments.number("above", in: 0...Int.max - 1) ?? 0)))
     },
@@ -39,6 +40,7 @@ extension Verb {
         Line(
           [.uuid("uuid")],
           [.number("generation"), .number("counter"), .boolean("gone"), .base64("record")])),
+      loss: .nothing,
       examples: [
         .init("fleet records limit=100", "OK 0")
       ]
@@ -55,7 +57,7 @@ extension Verb {
       words: "fleet twin", attributes: [.required("copy", "yes|no|unknown")], access: .fleet,
       summary: "Report that another machine speaks for this device, and whether this machine is the copy.",
       answer: .nothing,
-      examples: [.init("fleet twin copy=unknown", "OK")]
+      loss: .named, examples: [.init("fleet twin copy=unknown", "OK")]
     ) { (arguments) throws(Refusal) in
       .registry(.reportTwin(try arguments.choice(try arguments.required("copy"), named: "copy")))
     },
@@ -64,6 +66,7 @@ extension Verb {
       words: "fleet said", attributes: [.init("state", "WORD"), .prefixed("said.", "NAME", "TEXT")], access: .fleet,
       summary: "Show these words about the fleet in status until this connection, which has the fleet open, ends.",
       answer: .nothing,
+      loss: .nothing,
       examples: [.init("fleet said state=waiting said.broker=mqtts://broker.example.org", "ERR conflict …")]
     ) { (arguments) throws(Refusal) in
       .local(.said(state: try arguments.optional("state"), try arguments.words("said.", atMost: Bound.fleetWords)))

@@ -7,6 +7,7 @@ extension Verb {
       words: "get uuid", attributes: [.init("count", "N"), .init("version", "4|7")],
       summary: "Make UUIDs: random (version 4), or strictly ascending across all callers (version 7).",
       answer: .either(ifGiven: ["count"], .list(Line([.uuid("uuid")])), otherwise: .object(Line([.uuid("uuid")]))),
+      loss: .nothing,
       examples: [
         .init("get uuid", "OK <uuid>"),
         .init("get uuid count=2 version=7", "* <uuid>", "* <uuid>", "OK 2"),
@@ -25,7 +26,7 @@ extension Verb {
       words: "get key", operands: [.required("NAME")],
       summary: "Show the identifier of NAME in the peer's session.",
       answer: .object(derived),
-      examples: [.init("get key player-1", "OK <uuid> level=key app=<word>")]
+      loss: .nothing, examples: [.init("get key player-1", "OK <uuid> level=key app=<word>")]
     ) { (arguments) throws(Refusal) in
       .local(.derived(.key(try arguments.name(arguments.operands[0], named: "NAME"))))
     },
@@ -34,20 +35,21 @@ extension Verb {
       words: "get session",
       summary: "Show the session's identifier, which lasts until the app is launched again.",
       answer: .object(derived),
-      examples: [.init("get session", "OK <uuid> level=session app=<word>")]
+      loss: .nothing, examples: [.init("get session", "OK <uuid> level=session app=<word>")]
     ) { (_) throws(Refusal) in .local(.derived(.session)) },
 
     Verb(
       words: "get boot", attributes: [.init("app", "ID")],
       summary: "Show the app's identifier of this boot, which lasts until the next boot.",
       answer: .object(derived),
-      examples: [.init("get boot", "OK <uuid> level=boot app=<word>")]
+      loss: .nothing, examples: [.init("get boot", "OK <uuid> level=boot app=<word>")]
     ) { (arguments) throws(Refusal) in .local(.derived(.boot(app: arguments["app"]))) },
 
     Verb(
       words: "get installation", attributes: [.init("app", "ID")],
       summary: "Show the app's installation identifier, which lasts until the app is uninstalled.",
       answer: .object(stored([.word("app"), .word("vendor")])),
+      loss: .nothing,
       examples: [.init("get installation", "OK <uuid> level=installation app=<word> vendor=<word> created=<time>")]
     ) { (arguments) throws(Refusal) in .registry(.get(.installation, app: arguments["app"])) },
 
@@ -55,20 +57,21 @@ extension Verb {
       words: "get vendor", attributes: [.init("app", "ID")],
       summary: "Show the vendor's identifier, which lasts until the vendor's last app is uninstalled.",
       answer: .object(stored([.word("vendor")])),
-      examples: [.init("get vendor", "OK <uuid> level=vendor vendor=<word> created=<time>")]
+      loss: .nothing, examples: [.init("get vendor", "OK <uuid> level=vendor vendor=<word> created=<time>")]
     ) { (arguments) throws(Refusal) in .registry(.get(.vendor, app: arguments["app"])) },
 
     Verb(
       words: "get device", attributes: [.init("app", "ID")],
       summary: "Show the device identifier, which lasts until the system is reset.",
       answer: .object(stored([.word("app").optional, .word("vendor").optional])),
-      examples: [.init("get device", "OK <uuid> level=device created=<time> origin=<word>")]
+      loss: .nothing, examples: [.init("get device", "OK <uuid> level=device created=<time> origin=<word>")]
     ) { (arguments) throws(Refusal) in .registry(.get(.device, app: arguments["app"])) },
 
     Verb(
       words: "check", operands: [.required("VALUE")],
       summary: "Check whether VALUE is a UUID, and show its canonical form.",
       answer: .object(Line([.word("result"), .uuid("uuid").optional])),
+      loss: .nothing,
       examples: [
         .init("check 557E5958D3904CBFB9282A2B19A1399A", "OK valid 557e5958-d390-4cbf-b928-2a2b19a1399a"),
         .init("check {557e5958-d390-4cbf-b928-2a2b19a1399a}", "OK invalid"),
@@ -82,7 +85,7 @@ extension Verb {
         Line(
           [.word("level")],
           [.boolean("current"), .uuid("now").optional, .word("app").optional, .word("vendor").optional])),
-      examples: [.init("resolve 557e5958-d390-4cbf-b928-2a2b19a1399a", "ERR not-found …")]
+      loss: .nothing, examples: [.init("resolve 557e5958-d390-4cbf-b928-2a2b19a1399a", "ERR not-found …")]
     ) { (arguments) throws(Refusal) in .registry(.resolve(try arguments.uuid(0))) },
 
     Verb(
@@ -95,6 +98,7 @@ extension Verb {
             .time("from"), .time("until").optional, .word("cause"), .word("ended").optional, .word("origin"),
             .word("by").optional,
           ])),
+      loss: .nothing,
       examples: [
         .init("history device", "* <uuid> from=<time> cause=first-use origin=<word> by=uid:<number>", "OK 1")
       ]
@@ -110,7 +114,7 @@ extension Verb {
         ifGiven: ["dry-run"],
         .list(Line([.word("level"), .uuid("uuid")], [.word("app").optional, .word("vendor").optional])),
         otherwise: .object(Line([.uuid("uuid")], [.uuid("previous").nullable]))),
-      consequence: "These identifiers end, and random ones replace them.",
+      loss: .ask("These identifiers end, and random ones replace them."),
       examples: [
         .init("renew device dry-run=yes", "* device <uuid>", "OK 1"),
         .init("renew device", "OK <uuid> previous=<uuid>"),
@@ -152,6 +156,7 @@ extension Verb {
       ], summary: summary,
       answer: .object(
         Line([.uuid("uuid")], [.boolean("changed"), .boolean("committed"), .uuid("previous").nullable])),
+      loss: .named,
       examples: examples + [.init("migrate \(level.rawValue) item=alice service=legacy", "ERR not-found …")]
     ) { (arguments) throws(Refusal) in
       let app = arguments["app"]

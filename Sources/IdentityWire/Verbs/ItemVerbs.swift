@@ -15,6 +15,7 @@ extension Verb {
       words: "item read", attributes: itemName,
       summary: "Show the secret and the attributes of an item.",
       answer: .object(Line([], [.base64("data")] + shown)),
+      loss: .nothing,
       examples: [
         .init("item read service=mail account=alice", "OK data=aHVudGVyMg== service=mail account=alice group=<word> …")
       ]
@@ -25,6 +26,7 @@ extension Verb {
       attributes: [.init("service", "S"), .init("account", "A"), .init("group", "G|*")] + described
         + [.init("limit", "one|all|N")], summary: "List the items that match every condition, without their secrets.",
       answer: .list(Line([], shown)),
+      loss: .nothing,
       examples: [
         .init("item find service=mail limit=one", "* service=mail account=alice group=<word> …", "OK 1"),
         .init("item find service=news", "ERR not-found …"),
@@ -38,7 +40,7 @@ extension Verb {
       words: "item update", attributes: itemName + [.secret("data", isRequired: false)] + described,
       summary: "Change the given properties of an item; an empty label or attribute is removed.",
       answer: .nothing,
-      examples: [.init("item update service=mail account=alice label=\"\"", "OK")]
+      loss: .named, examples: [.init("item update service=mail account=alice label=\"\"", "OK")]
     ) { (arguments) throws(Refusal) in
       let update = ItemUpdate(
         secret: arguments.secret("data"), label: try arguments.label(), attributes: try arguments.named(attributePrefix)
@@ -48,17 +50,24 @@ extension Verb {
 
     Verb(
       words: "item delete",
-      attributes: [.init("service", "S"), .init("account", "A"), .init("group", "G")] + described,
-      summary: "Delete the items that match every condition; at least one condition is required.",
-      answer: .object(Line([.number("deleted")])),
-      examples: [.init("item delete service=mail account=alice", "OK 1")]
+      attributes: [.init("service", "S"), .init("account", "A"), .init("group", "G")] + described
+        + [.init("dry-run", "yes")],
+      summary: "Delete the items that match every condition, at least one, or list what matches now.",
+      answer: .either(
+        ifGiven: ["dry-run"], .list(Line([], shown + [.boolean("own").optional])),
+        otherwise: .object(Line([.number("deleted")]))),
+      loss: .askIfMore("Every item that matches when the request is carried out is deleted. These match now:"),
+      examples: [
+        .init("item delete service=mail dry-run=yes", "* service=mail account=alice group=<word> …", "OK 1"),
+        .init("item delete service=mail account=alice", "OK 1"),
+      ]
     ) { (arguments) throws(Refusal) in
       let condition = try arguments.condition(inAnyGroup: false)
       guard !condition.isEmpty else {
         throw arguments.combination(
           "give at least one condition: service=, account=, group=, label= or attr.NAME=")
       }
-      return .registry(.deleteItems(condition))
+      return .registry(try arguments.flag("dry-run") ? .previewDeletion(condition) : .deleteItems(condition))
     },
   ]
 
@@ -86,7 +95,8 @@ extension Verb {
       words: words,
       attributes: itemName + [.secret("data")] + described
         + [.init("this-device-only", "yes"), .init("lifetime", "installation")], summary: summary,
-      answer: replaces ? .object(Line([.word("result")])) : .nothing, examples: [example]
+      answer: replaces ? .object(Line([.word("result")])) : .nothing, loss: replaces ? .named : .nothing,
+      examples: [example]
     ) { (arguments) throws(Refusal) in
       let description = ItemDescription(
         label: try arguments.label(), attributes: try arguments.named(attributePrefix),

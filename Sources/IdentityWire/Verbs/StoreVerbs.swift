@@ -8,7 +8,7 @@ extension Verb {
       words: "key rotate", access: .admin,
       summary: "Wrap the store's data key in a new master key.",
       answer: .object(Line([.word("source")])),
-      consequence: "A new master key replaces the present one, which does not open the store any more.",
+      loss: .ask("A new master key replaces the present one, which does not open the store any more."),
       examples: [.init("key rotate", "OK <word>")]
     ) { (_) throws(Refusal) in .store(.rotateKey) },
 
@@ -16,14 +16,14 @@ extension Verb {
       words: "backup", attributes: [.secret("key")], access: .admin,
       summary: "Send a backup without this-device-only items, encrypted with a key of 32 bytes.",
       answer: .object(Line([.number("bytes")])),
-      examples: [.init("backup key=\(exampleKey)", "* data=<word>", "OK <number>")]
+      loss: .nothing, examples: [.init("backup key=\(exampleKey)", "* data=<word>", "OK <number>")]
     ) { (arguments) throws(Refusal) in .store(.backup(key: try arguments.requiredSecret("key"))) },
 
     Verb(
       words: "restore begin", attributes: [.secret("key")], access: .admin,
       summary: "Begin to upload a backup that is encrypted with this key.",
       answer: .nothing,
-      examples: [.init("restore begin key=\(exampleKey)", "OK")]
+      loss: .nothing, examples: [.init("restore begin key=\(exampleKey)", "OK")]
     ) { (arguments) throws(Refusal) in .local(.beginRestore(key: try arguments.requiredSecret("key"))) },
 
     Verb(
@@ -31,14 +31,14 @@ extension Verb {
       words: "restore add", attributes: [.required("data", "BASE64")], access: .admin,
       summary: "Upload the next piece of the backup: the data= of one row of 'backup'.",
       answer: .object(Line([.number("bytes")])),
-      examples: [.init("restore add data=AAAA", "ERR conflict …")]
+      loss: .nothing, examples: [.init("restore add data=AAAA", "ERR conflict …")]
     ) { (arguments) throws(Refusal) in .local(.addToRestore(try arguments.required("data"))) },
 
     Verb(
       words: "restore end", attributes: [.init("dry-run", "yes"), .init("adopt-device", "yes")], access: .admin,
       summary: "Restore the uploaded backup, or list what that would change.",
       answer: .list(Line([.word("record"), .word("outcome")], isOpen: true)),
-      consequence: "The backup changes the store in these ways.",
+      loss: .ask("The backup changes the store in these ways."),
       examples: [.init("restore end", "ERR conflict …")]
     ) { (arguments) throws(Refusal) in
       .store(

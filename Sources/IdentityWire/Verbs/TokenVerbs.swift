@@ -8,7 +8,7 @@ extension Verb {
       attributes: [.init("environment", "E"), .init("topic", "T"), .init("app", "ID")],
       summary: "Set the app's push token of a provider, in place of the previous token.",
       answer: .object(Line([.word("result")], [.uuid("device"), .word("previous").optional])),
-      examples: [.init("token put fcm bk3RNwTe3H0:CI2k_HHwgIpoDKCIZvvD", "OK created device=<uuid>")]
+      loss: .named, examples: [.init("token put fcm bk3RNwTe3H0:CI2k_HHwgIpoDKCIZvvD", "OK created device=<uuid>")]
     ) { (arguments) throws(Refusal) in
       let registration = TokenRegistration(
         provider: try arguments.provider(), value: try arguments.token(),
@@ -20,6 +20,7 @@ extension Verb {
       words: "token get", operands: [provider], attributes: [.init("app", "ID")],
       summary: "Show the app's push token of a provider, with its state and its times.",
       answer: .object(shownToken),
+      loss: .nothing,
       examples: [
         .init("token get fcm", "OK bk3RNwTe3H0:CI2k_HHwgIpoDKCIZvvD provider=fcm app=<word> device=<uuid> …"),
         .init("token get apns", "ERR not-found …"),
@@ -34,6 +35,7 @@ extension Verb {
       summary:
         "List the app's push tokens, or those not confirmed for SECONDS; app=* is for admins and the fleet.",
       answer: .list(shownToken),
+      loss: .nothing,
       examples: [
         .init("token list", "* bk3RNwTe3H0:CI2k_HHwgIpoDKCIZvvD provider=fcm app=<word> device=<uuid> …", "OK 1"),
         .init("token list stale=2592000 app=*", "OK 0"),
@@ -57,19 +59,29 @@ extension Verb {
       words: "token invalidate", operands: [provider, token], attributes: [.init("app", "ID")],
       summary: "Mark a push token as invalid if it is still the app's token of the provider.",
       answer: .object(Line([.word("result")])),
-      examples: [.init("token invalidate fcm bk3RNwTe3H0:CI2k_HHwgIpoDKCIZvvD", "OK invalidated")]
+      loss: .named, examples: [.init("token invalidate fcm bk3RNwTe3H0:CI2k_HHwgIpoDKCIZvvD", "OK invalidated")]
     ) { (arguments) throws(Refusal) in
       .registry(
         .invalidateToken(provider: try arguments.provider(), value: try arguments.token(), app: arguments["app"]))
     },
 
     Verb(
-      words: "token delete", operands: [provider], attributes: [.init("app", "ID")],
-      summary: "Delete the app's push token of a provider.",
-      answer: .nothing,
-      examples: [.init("token delete fcm", "OK")]
+      words: "token delete", operands: [provider], attributes: [.init("app", "ID"), .init("dry-run", "yes")],
+      summary: "Delete the app's push token of a provider, or show it.",
+      answer: .either(
+        ifGiven: ["dry-run"],
+        .list(Line(shownToken.words, shownToken.attributes + [.boolean("own").optional])), otherwise: .nothing),
+      loss: .askIfMore("This push token of another app is deleted:"),
+      examples: [
+        .init(
+          "token delete fcm dry-run=yes", "* bk3RNwTe3H0:CI2k_HHwgIpoDKCIZvvD provider=fcm app=<word> device=<uuid> …",
+          "OK 1"),
+        .init("token delete fcm", "OK"),
+      ]
     ) { (arguments) throws(Refusal) in
-      .registry(.deleteToken(provider: try arguments.provider(), app: arguments["app"]))
+      .registry(
+        .deleteToken(
+          provider: try arguments.provider(), app: arguments["app"], dryRun: try arguments.flag("dry-run")))
     },
   ]
 

@@ -8,6 +8,7 @@ extension Verb {
       attributes: [.init("build", "B"), .init("app", "ID"), .init("dry-run", "yes")],
       summary: "Report the running version, and compare it with the version of the last session.",
       answer: .object(report),
+      loss: .nothing,
       examples: [
         .init("version report 1.4.2 dry-run=yes", "OK installed 1.4.2"),
         .init("version report 1.4.2 build=9f3c2a1", "OK installed 1.4.2 build=9f3c2a1 installed=<time>"),
@@ -25,6 +26,7 @@ extension Verb {
       summary: "Show the version report of this session, or else the last; app=* is for admins and the fleet.",
       answer: .either(
         ifGiven: ["app=*"], .list(Line(report.words, report.attributes + [.word("app")])), otherwise: .object(report)),
+      loss: .nothing,
       examples: [
         .init("version state", "OK installed 1.4.2 build=9f3c2a1 installed=<time>"),
         .init("version state of=os", "OK installed <word> …"),
@@ -42,6 +44,7 @@ extension Verb {
         Line(
           [.word("version")],
           [.word("build").optional, .word("id").optional, .time("installed"), .time("last")])),
+      loss: .nothing,
       examples: [
         .init("version history", "* 1.4.2 build=9f3c2a1 installed=<time> last=<time>", "OK 1")
       ]
@@ -52,6 +55,7 @@ extension Verb {
       attributes: [.init("order", "numeric|linux")],
       summary: "Compare version A with version B.",
       answer: .object(Line([.word("order")])),
+      loss: .nothing,
       examples: [
         .init("version compare 1.2 1.10", "OK less"), .init("version compare 2.0 2.00.0", "OK equal"),
         .init("version compare 1.2 1.2~rc1 order=linux", "OK greater"),
@@ -68,6 +72,7 @@ extension Verb {
       words: "version claim", operands: [.required("NAME")], attributes: [.init("app", "ID")],
       summary: "Claim work that is done once per version; only the first caller gets the answer 'first'.",
       answer: .object(Line([.word("result")])),
+      loss: .nothing,
       examples: [
         .init("version claim migrate-database", "OK first"), .init("version claim migrate-database", "OK again"),
       ]
