@@ -212,7 +212,7 @@ extension Store {
     let content =
       found
       ?? StoreContent(
-        registry: Registry(), events: [], epoch: ledger.epoch,
+        registry: Registry(), store: identity, events: [], epoch: ledger.epoch,
         fingerprint: MachineFingerprint(machine: nil, hardware: nil),
         isSealedHere: false, condition: condition, notices: [])
     found = nil

@@ -38,6 +38,10 @@ extension StatusRow {
     "store", audience: .everybody,
     "The condition of the store: 'ok', 'no-space', 'read-only', 'read-error' or 'damaged', as described in identityd(8). Changes are possible only if it is 'ok'."
   )
+  package static let storeIdentifier = StatusRow(
+    "store-id", kind: .uuid,
+    "The identifier of the store, which is drawn at the first start and never changes. A backup names its store by a hash of it. Absent if a damaged store does not prove it."
+  )
   package static let connections = StatusRow(
     "connections", kind: .number, "The number of connections, including this one.")
   package static let subscribers = StatusRow(
@@ -114,7 +118,8 @@ extension StatusRow {
 
   /// All rows, in the order of the answer.
   package static let all = [
-    version, lineProtocol, process, started, uptime, boot, socket, store, connections, subscribers, lastEvent,
+    version, lineProtocol, process, started, uptime, boot, socket, store, storeIdentifier,
+    connections, subscribers, lastEvent,
     epoch, keptEvents, apps, manifests, installations, vendors, devices, deviceOrigin, items, itemBytes, tokens,
     masterKey, lastBackup, fleet, fleetWord, suspect, machineChange, masterKeyReason, sealed, storeReason, unproven,
     storeSource,

@@ -18,11 +18,19 @@ extension Program {
     try ProcessGuard.forbidDumps()
     // A failed write must become an exit status, not a SIGPIPE or SIGXFSZ, so that the partial file is removed.
     ProcessGuard.ignoreFatalWriteSignals()
-    let source = try passphraseSource(line)
+    let isDry = line.options["dry-run"] != nil
+    let source = isDry && line.options["passphrase-fd"] == nil ? nil : try passphraseSource(line)
     let file = try path == "-" ? nil : replacement(of: path)
     let patience = try patience(line)
     var connection = try connect(line, patience)
-    let header = try BackupHeader()
+    let store = try file == nil ? nil : identifierOfStore(over: &connection, patience)
+    // With --yes, a file is replaced that cannot be read, too.
+    let isAgreed = line.options["yes"] != nil && !isDry
+    let present = try file == nil || isAgreed ? nil : PresentFile(at: path)
+    let reason = try reason(toKeep: present, store, source, over: &connection, patience)
+    guard let source, !isDry else { return try show(replacing: present, which: reason, line, format) }
+    try Consent.obtain(toReplace: path, which: reason, line)
+    let header = try BackupHeader(of: store)
     let key = try key(source, header, for: .make)
     guard let file else {
       // Standard output carries the backup, so no reply is shown there.

@@ -66,6 +66,14 @@ extension Program {
     }
   }
 
+  /// Derives the key of a file with a passphrase that was given by descriptor; nil if there is none.
+  static func givenKey(_ source: borrowing PassphraseSource?, _ header: BackupHeader) throws -> BackupKey? {
+    switch source {
+    case .some(.given(let passphrase)): try withPassphraseFailures { try passphrase.key(for: header) }
+    default: nil
+    }
+  }
+
   /// Runs `body` and turns a passphrase failure into an ``Ending``.
   private static func withPassphraseFailures<Outcome: ~Copyable>(_ body: () throws -> Outcome) throws -> Outcome {
     do {

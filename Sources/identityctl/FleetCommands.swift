@@ -64,6 +64,7 @@ extension Program {
     let path = line.options["file"] ?? ""
     try ProcessGuard.forbidDumps()
     let file = try withFileFailures { try FileReplacement(of: path) }
+    try PresentFile.obtainConsent(toReplace: path, unlessItBegins: Invitation.fileHead, as: "an invitation", line)
     guard line.options["no-passphrase"] == nil else {
       return try invite(line, format, file) { secret, text in
         secret.withBytes { Base64Text.append($0, to: &text) }

@@ -96,10 +96,12 @@ package enum Options {
         .init("passphrase-fd", value: "N", "Read the passphrase from file descriptor N instead of the terminal.")
       ]),
     Group(
+      commands: ["backup", "restore"],
+      options: [.init("dry-run", "Change nothing; only show what would change.")]),
+    Group(
       commands: ["restore"],
       options: [
-        .init("dry-run", "Change nothing; only list the changes."),
-        .init("adopt-device", "Adopt the backup's device identifier on another machine."),
+        .init("adopt-device", "Adopt the backup's device identifier on another machine.")
       ]),
   ]
 

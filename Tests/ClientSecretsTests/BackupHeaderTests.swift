@@ -15,6 +15,21 @@ struct BackupHeaderTests {
     #expect(header.line.count <= BackupHeader.longestLine)
   }
 
+  @Test func `a header of format 2 also names its store, and nobody else can tell which one`() throws {
+    let line = "identityd-backup 2 argon2id ops=3 memory=268435456 salt=\(Self.salt) store=\(Self.salt)"
+    let header = try BackupHeader(parsing: Array(line.utf8))
+    #expect(header.line == Array("\(line)\n".utf8))
+    #expect(header.namesStore && !header.isOf(Array("store".utf8)))
+    let made = try BackupHeader(of: Array("store".utf8))
+    #expect(made.namesStore && made.isOf(Array("store".utf8)) && !made.isOf(Array("other".utf8)))
+    #expect(made.line.count <= BackupHeader.longestLine)
+    #expect(try BackupHeader(parsing: made.line.dropLast()) == made)
+    // Two backups of one store have no mark in common.
+    #expect(try made.mark != BackupHeader(of: Array("store".utf8)).mark)
+    let old = try BackupHeader()
+    #expect(!old.namesStore && !old.isOf(Array("store".utf8)))
+  }
+
   @Test func `a new header has a random salt and libsodium's moderate cost`() throws {
     let one = try BackupHeader()
     #expect(one.operations == 3)
@@ -40,7 +55,7 @@ struct BackupHeaderTests {
   }
 
   @Test(arguments: [
-    ("identityd-backup 2 argon2id ops=3", "2"), ("identityd-backup 10", "10"), ("identityd-backup 2 ", "2"),
+    ("identityd-backup 3 argon2id ops=3", "3"), ("identityd-backup 10", "10"), ("identityd-backup 3 ", "3"),
     ("identityd-backup 999999999 x=\u{e9}", "999999999"),
   ])
   func `a later version is reported, whatever follows`(line: String, version: String) {
@@ -68,6 +83,12 @@ struct BackupHeaderTests {
     "identityd-backup 1 argon2id ops=3 memory=8192 salt=+\(salt.dropFirst())",
     "identityd-backup 1 argon2id ops=3 memory=8192 salt=g\(salt.dropFirst())",
     "identityd-backup 1 argon2id  ops=3 memory=8192 salt=\(salt)",
+    "identityd-backup 1 argon2id ops=3 memory=8192 salt=\(salt) store=\(salt)",
+    "identityd-backup 2 argon2id ops=3 memory=8192 salt=\(salt)",
+    "identityd-backup 2 argon2id ops=3 memory=8192 salt=\(salt) store=",
+    "identityd-backup 2 argon2id ops=3 memory=8192 salt=\(salt) store=\(salt)00",
+    "identityd-backup 2 argon2id ops=3 memory=8192 salt=\(salt) store=\(salt.uppercased())",
+    "identityd-backup 2 argon2id ops=3 memory=8192 store=\(salt) salt=\(salt)",
   ])
   func `any other line is not a backup`(line: String) {
     #expect(throws: BackupHeader.Fault.notABackup) { try BackupHeader(parsing: Array(line.utf8)) }

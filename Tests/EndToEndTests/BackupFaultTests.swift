@@ -10,8 +10,15 @@ struct BackupFaultTests {
   ]
   private static let rows = pieces.map { "* data=\($0.base64EncodedString())\n" }.joined()
 
-  @Test func `a backup file is a header line about the passphrase, then the daemon's bytes`() throws {
-    let daemon = try PlayedDaemon { _ in PlayedDaemon.backup(Self.pieces) }
+  private static let store = "557e5958-d390-4cbf-b928-2a2b19a1399a"
+
+  /// Returns a daemon that gives this answer to `backup`.
+  private func daemon(_ answer: PlayedDaemon.Answer = PlayedDaemon.backup(pieces)) throws -> PlayedDaemon {
+    try PlayedDaemon { $0 == "status" ? .lines("* store=ok\n* store-id=\(Self.store)\nOK\n") : answer }
+  }
+
+  @Test func `a backup file is a header line about passphrase and store, then the daemon's bytes`() throws {
+    let daemon = try daemon()
     let file = daemon.folder.appending(path: "file")
     let result = try identityctl(at: daemon.socket, ["backup", file.path, "--passphrase-fd=3"])
     #expect(result.status == 0, "\(result)")
@@ -19,18 +26,20 @@ struct BackupFaultTests {
     let content = try Data(contentsOf: file)
     let end = try #require(content.firstIndex(of: 10))
     let header = String(decoding: content[..<end], as: UTF8.self)
-    #expect(header.wholeMatch(of: /identityd-backup 1 argon2id ops=3 memory=268435456 salt=[0-9a-f]{32}/) != nil)
+    #expect(
+      header.wholeMatch(of: /identityd-backup 2 argon2id ops=3 memory=268435456 salt=[0-9a-f]{32} store=[0-9a-f]{32}/)
+        != nil)
     #expect(Data(content[(end + 1)...]) == Data(Self.pieces.joined()))
     let mode = try FileManager.default.attributesOfItem(atPath: file.path)[.posixPermissions] as? Int
     #expect(mode == 0o600)
     #expect(try daemon.files() == ["file"])
-    let key = try #require(daemon.requests.first?.split(separator: "=", maxSplits: 1).last)
-    #expect(daemon.requests == ["backup key=\(key)"])
+    let key = try #require(daemon.requests.last?.split(separator: "=", maxSplits: 1).last)
+    #expect(daemon.requests == ["status", "backup key=\(key)"])
     #expect(Data(base64Encoded: String(key))?.count == 32)
   }
 
   @Test func `backup to standard output writes the same bytes and nothing else`() throws {
-    let daemon = try PlayedDaemon { _ in PlayedDaemon.backup(Self.pieces) }
+    let daemon = try daemon()
     let file = daemon.folder.appending(path: "file")
     let words = ["backup", "-", "--passphrase-fd=3", "--json"]
     let result = try identityctl(at: daemon.socket, words, shell: "> '\(file.path)'")
@@ -56,10 +65,10 @@ struct BackupFaultTests {
   func `an incomplete or malformed answer does not replace an existing backup file`(
     answer: PlayedDaemon.Answer, status: Int32, said: String
   ) throws {
-    let daemon = try PlayedDaemon { _ in answer }
+    let daemon = try daemon(answer)
     let file = daemon.folder.appending(path: "file")
     try Data("before".utf8).write(to: file)
-    let result = try identityctl(at: daemon.socket, ["backup", file.path, "--passphrase-fd=3"])
+    let result = try identityctl(at: daemon.socket, ["backup", file.path, "--passphrase-fd=3", "--yes"])
     #expect((result.status, result.output) == (status, ""), "\(result.errors.prefix(500))")
     #expect(result.errors.contains(said), "\(result.errors.prefix(500))")
     #expect(try Data(contentsOf: file) == Data("before".utf8))
@@ -67,7 +76,7 @@ struct BackupFaultTests {
   }
 
   @Test func `a failed write leaves an existing backup file as it was`() throws {
-    let daemon = try PlayedDaemon { _ in PlayedDaemon.backup(Self.pieces) }
+    let daemon = try daemon()
     let file = daemon.folder.appending(path: "file")
     try Data("before".utf8).write(to: file)
     // Uses the release build, because a sanitizer maps files larger than the limit below.
@@ -75,7 +84,7 @@ struct BackupFaultTests {
     // `ulimit -f 50` limits files to 50 blocks of 1,024 bytes.
     let result = try run(
       [
-        "bash", "-c", "ulimit -f 50; echo secret | \"$0\" backup \"$1\" --passphrase-fd=0", program, file.path,
+        "bash", "-c", "ulimit -f 50; echo secret | \"$0\" backup \"$1\" --passphrase-fd=0 --yes", program, file.path,
       ], environment: ["IDENTITYD_SOCKET": daemon.socket])
     #expect((result.status, result.output) == (7, ""), "\(result)")
     #expect(result.errors.contains("File too large"))
@@ -90,12 +99,12 @@ struct BackupFaultTests {
 
   @Test(arguments: [SIGINT, SIGTERM, SIGHUP])
   func `a signal during a backup leaves no temporary file and ends the client as usual`(signal: Int32) throws {
-    let daemon = try PlayedDaemon { _ in .lines(Self.rows) }
+    let daemon = try daemon(.lines(Self.rows))
     let file = daemon.folder.appending(path: "file")
     try Data("before".utf8).write(to: file)
     let process = Process()
     process.executableURL = DaemonUnderTest.binaries.appending(path: "identityctl")
-    process.arguments = ["backup", file.path, "--passphrase-fd=0", "--socket=\(daemon.socket)"]
+    process.arguments = ["backup", file.path, "--passphrase-fd=0", "--yes", "--socket=\(daemon.socket)"]
     let input = Pipe()
     process.standardInput = input
     try process.runUnmasked()
@@ -118,7 +127,7 @@ struct BackupFaultTests {
     ("FOLDER/missing/", "directory"),
   ])
   func `an unusable backup path is refused before the daemon is asked`(path: String, said: String) throws {
-    let daemon = try PlayedDaemon { _ in PlayedDaemon.backup(Self.pieces) }
+    let daemon = try daemon()
     let folder = daemon.folder.path
     try FileManager.default.createSymbolicLink(atPath: "\(folder)/device", withDestinationPath: "/dev/null")
     try FileManager.default.createSymbolicLink(atPath: "\(folder)/nowhere", withDestinationPath: "/nonexistent/file")
@@ -131,7 +140,7 @@ struct BackupFaultTests {
   }
 
   @Test func `a symbolic link as backup path is refused, and its target stays unchanged`() throws {
-    let daemon = try PlayedDaemon { _ in PlayedDaemon.backup(Self.pieces) }
+    let daemon = try daemon()
     let link = daemon.folder.appending(path: "link").path
     let file = daemon.folder.appending(path: "file")
     try Data("before".utf8).write(to: file)
@@ -145,7 +154,7 @@ struct BackupFaultTests {
 
   @Test(.enabled(if: isRoot, "acting as another user needs root"))
   func `a folder without write permission is reported before the daemon is asked`() throws {
-    let daemon = try PlayedDaemon { _ in PlayedDaemon.backup(Self.pieces) }
+    let daemon = try daemon()
     let words = ["backup", daemon.folder.appending(path: "file").path, "--passphrase-fd=3"]
     let result = try identityctl(at: daemon.socket, words, asUser: 65_534)
     #expect(result.status == 7, "\(result)")

@@ -38,7 +38,7 @@ struct PassphrasePromptTests {
     #expect(!shown.contains("hunter"))
     #expect(shown.contains("status 7"))
     #expect(try daemon.files() == ["old"])
-    #expect(daemon.requests.isEmpty)
+    #expect(daemon.requests == ["status"])
   }
 
   @Test func `restore asks for the passphrase once, even if input and output are redirected`() throws {

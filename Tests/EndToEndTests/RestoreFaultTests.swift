@@ -81,8 +81,8 @@ struct RestoreFaultTests {
     (String(QuickBackup.header.dropLast()), "is not a backup of identityd"),
     (" " + QuickBackup.header, "is not a backup of identityd"),
     (String(repeating: "x", count: 1_000), "is not a backup of identityd"),
-    (QuickBackup.header.replacing(" 1 ", with: " 2 "), "was made by a later identityd"),
-    ("identityd-backup 2 " + String(repeating: "x", count: 1_000), "was made by a later identityd"),
+    (QuickBackup.header.replacing(" 1 ", with: " 3 "), "was made by a later identityd"),
+    ("identityd-backup 3 " + String(repeating: "x", count: 1_000), "was made by a later identityd"),
     (QuickBackup.header.replacing("ops=1", with: "ops=11"), "demands too costly a key derivation"),
     (QuickBackup.header.replacing("8192", with: "1073741825"), "demands too costly a key derivation"),
   ])
@@ -109,7 +109,7 @@ struct RestoreFaultTests {
       (["backup"], "one FILE"), (["backup", "a", "b"], "one FILE"), (["restore"], "one FILE"),
       (["Restore", "a", "dry-run=yes"], "one FILE"), (["backup", "key=AAAA"], "looks like an attribute"),
       (["restore", "begin", "key=AAAA"], "one FILE"),
-      (["backup", "a", "--dry-run"], "'--dry-run' is only for 'restore'"),
+      (["status", "--dry-run"], "'--dry-run' is only for 'backup' and 'restore'"),
       (["backup", "a", "--adopt-device"], "'--adopt-device' is only for 'restore'"),
       (
         ["status", "--passphrase-fd=3"],

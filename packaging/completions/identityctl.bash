@@ -115,7 +115,7 @@ _identityctl_options=(
   '--output=@file;stats|check'
   '--interval=-;top'
   '--passphrase-fd=-;backup|restore|account invite|account join'
-  '--dry-run;restore'
+  '--dry-run;backup|restore'
   '--adopt-device;restore'
 )
 # END COMMANDS

@@ -113,7 +113,7 @@ set -g __identityctl_options \
     '--output=@file;stats|check;Replace FILE atomically with the metrics, readable by all users.' \
     '--interval=-;top;Refresh at this interval; the default is 2.' \
     '--passphrase-fd=-;backup|restore|account invite|account join;Read the passphrase from file descriptor N instead of the terminal.' \
-    '--dry-run;restore;Change nothing; only list the changes.' \
+    '--dry-run;backup|restore;Change nothing; only show what would change.' \
     '--adopt-device;restore;Adopt the backup\'s device identifier on another machine.'
 # END COMMANDS
 

@@ -20,6 +20,8 @@ final class CommittedState {
   /// The source of the items' master key; nil if items cannot be used.
   var usableKeySource: KeySource? { registry.itemFault == nil ? keySource : nil }
   private(set) var manifestFaults: [String] = []
+  /// The identifier of the store; nil if it is not proven.
+  let store: UUID?
   /// The source from which the start read the store: the disk or the page cache.
   let storeSource: DiskReading.Source
   /// The editions of items whose secrets have a fault that was logged already.
@@ -30,6 +32,7 @@ final class CommittedState {
     registry = content.registry
     condition = content.condition
     events = EventLog(content.events, last: content.registry.lastEvent, epoch: content.epoch)
+    store = content.store
     storeSource = content.source
     self.keySource = keySource
     self.log = log

@@ -59,6 +59,7 @@ final class StatusAnswers {
     rows.add(.boot, boot.map(Reply.Value.uuid) ?? .string("unknown"))
     rows.add(.socket, .string(socketPath))
     rows.add(.store, .string(condition.name))
+    rows.add(.storeIdentifier, state.store.map(Reply.Value.uuid))
     rows.add(.connections, .number(Int64(connections.count)))
     rows.add(.subscribers, .number(Int64(connections.subscribers)))
     let knowsEvents = !registry.unproven.contains(.events)

@@ -162,7 +162,8 @@ struct Opening: ~Copyable {
       registry.itemFault = "items are unavailable because of the condition of the store: \(condition.name)"
     }
     let content = StoreContent(
-      registry: registry, events: reading.events, epoch: reading.ledger.epoch, fingerprint: fingerprint,
+      registry: registry, store: reading.store, events: reading.events, epoch: reading.ledger.epoch,
+      fingerprint: fingerprint,
       isSealedHere: isSealedHere, condition: condition, notices: notices, source: disk.source)
     let derivation = isWitnessed || reading.store != .zero ? try key.derivation() : nil
     let isUnchecked = directory.isReadOnly

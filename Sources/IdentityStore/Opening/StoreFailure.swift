@@ -57,6 +57,8 @@ package enum StoreNotice: Equatable, Sendable {
 package final class StoreContent: Sendable {
   /// The verified content.
   package let registry: Registry
+  /// The identifier of the store, drawn when it was created; nil if it is not proven.
+  package let store: UUID?
   /// The events that are kept, oldest first, without a gap up to the last one.
   package let events: [EventLine]
   /// The epoch of the event numbers.
@@ -73,10 +75,12 @@ package final class StoreContent: Sendable {
   package let source: DiskReading.Source
 
   init(
-    registry: Registry, events: [EventLine], epoch: UUID, fingerprint: MachineFingerprint, isSealedHere: Bool,
+    registry: Registry, store: UUID, events: [EventLine], epoch: UUID, fingerprint: MachineFingerprint,
+    isSealedHere: Bool,
     condition: StoreCondition, notices: [StoreNotice], source: DiskReading.Source = .disk
   ) {
     self.registry = registry
+    self.store = store == .zero ? nil : store
     self.events = events
     self.epoch = epoch
     self.fingerprint = fingerprint
