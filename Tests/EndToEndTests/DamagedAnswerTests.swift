@@ -27,6 +27,7 @@ import Testing
     "token get apns", "token get fcm", "token list", "whoami", "subscribe", "subscribe since=0",
     "subscribe account snapshot=yes", "subscribe item snapshot=yes", "subscribe token snapshot=yes",
     "subscribe device snapshot=yes", "subscribe version snapshot=yes", "subscribe devices snapshot=yes",
+    "account set zoe dry-run=yes", "item delete service=s dry-run=yes", "token delete fcm dry-run=yes",
   ]
   private static let ofIdentifiers: Set = [
     "get device", "get installation", "get vendor", "history device", "history installation", "resolve DEVICE",
@@ -34,24 +35,29 @@ import Testing
   ]
   private static let ofItems: Set = [
     "item read service=s account=a1", "item read service=s account=a2", "item find", "item find group=*",
-    "subscribe item snapshot=yes",
+    "subscribe item snapshot=yes", "item delete service=s dry-run=yes",
   ]
-  private static let ofTokens: Set = ["token get apns", "token get fcm", "token list", "subscribe token snapshot=yes"]
+  private static let ofTokens: Set = [
+    "token get apns", "token get fcm", "token list", "subscribe token snapshot=yes", "token delete fcm dry-run=yes",
+  ]
+  /// The dry run of another account depends on three kinds of records.
+  private static let ofAnotherAccount: Set = ["account set zoe dry-run=yes"]
   private static let ofEvents = Set(questions.filter { $0.hasPrefix("subscribe") })
 
   private static let damages: [Damage] = [
     Damage(
-      "the account", "UPDATE setting SET account = 'x'", refused: ["account", "subscribe account snapshot=yes"],
+      "the account", "UPDATE setting SET account = 'x'",
+      refused: ofAnotherAccount.union(["account", "subscribe account snapshot=yes"]),
       unproven: "settings"),
     Damage(
       "an identifier", "UPDATE identifier SET value = upper(value) WHERE level = 'installation'",
-      refused: ofIdentifiers.subtracting(["get device", "get vendor"]), unproven: "identifiers"),
+      refused: ofIdentifiers.union(ofAnotherAccount).subtracting(["get device", "get vendor"]), unproven: "identifiers"),
     Damage(
       "a deleted identifier", "DELETE FROM identifier WHERE level = 'vendor'",
-      refused: ofIdentifiers.union(["devices"]), unproven: "identifiers"),
+      refused: ofIdentifiers.union(ofAnotherAccount).union(["devices"]), unproven: "identifiers"),
     Damage(
       "a deleted device", "DELETE FROM device WHERE n = 2",
-      refused: ["devices", "subscribe devices snapshot=yes"],
+      refused: ofAnotherAccount.union(["devices", "subscribe devices snapshot=yes"]),
       unproven: "devices"),
     Damage(
       "an item", "UPDATE item SET owner = 'x' WHERE account = 'a1'",

@@ -31,7 +31,7 @@ struct SetAccountRule: ChangeRule {
   let name: Text?
   let dryRun: Bool
   var right: Right? { .fleet }
-  var basis: Basis { dryRun ? Basis(whole: [.settings, .devices]) : Basis(whole: .settings) }
+  var basis: Basis { dryRun ? Basis(whole: [.settings, .devices, .identifiers]) : Basis(whole: .settings) }
 
   func decide(in registry: Registry, for peer: Peer, _ context: Context?) throws(Refusal) -> Decision? {
     let changes = registry.accountChanges(to: name)
