@@ -15,7 +15,9 @@ package protocol MessageBroker: AnyObject {
 
 /// Runs a client of a broker, and runs it again if its connection was reset, as brokers do on a busy machine. So the
 /// client may do the same twice.
-func runClient(_ command: [String], input: String = "") throws -> (status: Int32, output: String, errors: String) {
+package func runClient(_ command: [String], input: String = "") throws -> (
+  status: Int32, output: String, errors: String
+) {
   let deadline = Date(timeIntervalSinceNow: patience)
   while true {
     let result = try run(command, input: input)
