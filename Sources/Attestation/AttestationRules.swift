@@ -23,7 +23,7 @@ package struct AttestationRules {
   /// see ``UserNamespace``.
   ///
   /// A peer with this user ID is refused, because the ID stands for many users. Nil if every user has an ID.
-  let unnamedUser: UInt32?
+  package let unnamedUser: UInt32?
   /// The settings in force.
   package var settings: AttestationSettings
   /// The daemon's own user, who can read the state itself and so may monitor the daemon.

@@ -1,3 +1,4 @@
+import Attestation
 import IdentityCore
 import LinuxSystem
 import Systemd

@@ -59,7 +59,8 @@ extension StoreContent {
     registry: Registry, events: [EventLine], _ condition: StoreCondition, and notices: [StoreNotice]
   ) -> StoreContent {
     StoreContent(
-      registry: registry, events: events, epoch: epoch, fingerprint: fingerprint, isSealedHere: isSealedHere,
+      registry: registry, store: store ?? .zero, events: events, epoch: epoch, fingerprint: fingerprint,
+      isSealedHere: isSealedHere,
       condition: condition, notices: self.notices + notices, source: source)
   }
 }
