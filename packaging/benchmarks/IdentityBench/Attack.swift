@@ -11,6 +11,8 @@ struct Attack {
     case uuids
     /// Lists of as many items as an app may have.
     case lists
+    /// Searches among as many items as a user may have, each with as many attributes as an item may have.
+    case searches
     /// As many changes at a time as the daemon accepts.
     case changes
     /// Connections that subscribe or send requests and never read, and one connection that causes events.
@@ -29,6 +31,8 @@ struct Attack {
   /// The number of connections that the daemon accepts from one user, except a few.
   private static let connections = 1_000
   private static let items = 1_000
+  /// The number of items that a user may have, and of attributes that an item may have.
+  private static let most = (items: 4_000, attributes: 64)
 
   private let kind: Kind
   private let socket: String
@@ -50,6 +54,19 @@ struct Attack {
         try setUp.ask(Array("item put service=s account=a\(number) label=l data=c2VjcmV0\n".utf8), replies: 1)
       }
       try flood((0..<Self.connections).map { _ in requests("item find service=s", 20) })
+    case .searches:
+      let setUp = try Connection(to: socket)
+      let names = (0..<Self.most.attributes).map { "attr.a\(10 + $0)=1" }
+      for number in 0..<Self.most.items {
+        let item = "item put service=q account=a\(number) data=c2VjcmV0 \(names.joined(separator: " "))\n"
+        try setUp.ask(Array(item.utf8), replies: 1)
+      }
+      // The last condition is not met. A search without a match is the longest one.
+      let conditions = (names.dropFirst(2) + ["attr.z=1"]).joined(separator: " ")
+      let dearest = [
+        "item find \(conditions)", "item find attr.z=1", "item delete attr.z=1", "item find service=q limit=all",
+      ]
+      try flood(dearest.map { requests($0, 50) })
     case .changes:
       try flood((0..<Self.connections).map { requests("item put service=s account=a\($0) data=c2VjcmV0", 128) })
     case .deaf:
