@@ -1,6 +1,15 @@
+/// An installed app with its ID.
+package struct InstalledApp: OrderedElement, Equatable {
+  /// The ID of the app.
+  package let key: Text
+  /// The app.
+  package let app: App
+}
+
 /// The installed apps by ID, with counts per vendor and per principal.
 package struct AppTable: Equatable, Sendable {
-  private var apps = DividedDictionary<Text, App>()
+  /// The apps in the order of their IDs.
+  private(set) var table = OrderedTable<InstalledApp>()
   /// The number of manifests that name a vendor.
   private var vendors = DividedDictionary<Text, Int>()
   /// The apps of each principal that is charged for all of its apps together.
@@ -14,27 +23,26 @@ package struct AppTable: Equatable, Sendable {
   init() {}
 
   init(_ apps: [(Text, App)]) {
-    self.apps = DividedDictionary(minimumCapacity: apps.count)
     // Most apps without a manifest belong to users, each of whom has few.
     charged = DividedDictionary(minimumCapacity: apps.count { $0.1.manifest == nil })
     for (id, app) in apps { exchange(app, at: id) }
   }
 
   /// The number of installed apps.
-  package var count: Int { apps.count }
+  package var count: Int { table.count }
 
   /// The app with an ID.
-  package subscript(id: Text) -> App? { apps[id] }
+  package subscript(id: Text) -> App? { table[id]?.app }
 
-  func contains(_ id: Text) -> Bool { apps.contains(id) }
+  func contains(_ id: Text) -> Bool { table[id] != nil }
 
-  /// All app IDs, in no particular order.
-  package var keys: some Sequence<Text> { apps.keys }
+  /// All app IDs in order.
+  package var keys: some Sequence<Text> { table.lazy.map(\.key) }
 
   /// Returns whether a vendor has an app. An app without a manifest is a vendor of its own.
   func hasAny(of vendor: Text) -> Bool {
     if vendors[vendor] != nil { return true }
-    guard let app = apps[vendor] else { return false }
+    guard let app = self[vendor] else { return false }
     return app.manifest == nil
   }
 
@@ -57,7 +65,7 @@ package struct AppTable: Equatable, Sendable {
     self.subordinates = subordinates
     charged = DividedDictionary()
     principals = 0
-    for id in apps.keys { charge(id, isInstalled: true) }
+    for installed in table { charge(installed.key, isInstalled: true) }
   }
 
   /// Adds an app, or replaces the app with the same ID.
@@ -66,7 +74,7 @@ package struct AppTable: Equatable, Sendable {
   mutating func remove(_ id: Text) { exchange(nil, at: id) }
 
   private mutating func exchange(_ app: App?, at id: Text) {
-    let before = apps.exchange(app, forKey: id)
+    let before = (app.map { table.store(InstalledApp(key: id, app: $0)) } ?? table.remove(id))?.app
     if let before { count(before, -1) }
     if let app { count(app, 1) }
     if (before == nil) != (app == nil) { charge(id, isInstalled: app != nil) }
@@ -100,8 +108,10 @@ package struct AppTable: Equatable, Sendable {
 }
 
 extension AppTable: Sequence {
-  /// Iterates over the apps with their IDs, in no particular order.
-  package func makeIterator() -> some IteratorProtocol<(key: Text, value: App)> { apps.makeIterator() }
+  /// Iterates over the apps in the order of their IDs.
+  package func makeIterator() -> some IteratorProtocol<(key: Text, value: App)> {
+    table.lazy.map { (key: $0.key, value: $0.app) }.makeIterator()
+  }
 }
 
 /// The apps of a principal. Most principals have one app, for which a set would need memory of its own.

@@ -162,11 +162,17 @@ package struct Context {
 }
 
 /// The outcome of a command: the changes to commit, and the reply to send afterwards.
-package struct Decision: Equatable, Sendable {
+package struct Decision: Sendable {
   /// The changes in order; empty if nothing has to change.
   package var changes: [Change]
   /// The reply, to be sent after the changes are durable.
   package var reply: Reply
+  /// The rest of the request, which goes on after these changes, in the same transaction or in a later one; nil if
+  /// nothing is left to do. Only the reply of the last decision is sent.
+  var next: (any SearchRule)?
+
+  /// The command for the rest of the request; see ``next``.
+  package var nextCommand: RegistryCommand? { next.map { RegistryCommand($0) } }
 
   /// Creates a decision.
   package init(changes: [Change] = [], reply: Reply) {

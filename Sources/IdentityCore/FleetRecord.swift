@@ -2,7 +2,7 @@
 ///
 /// The fleet's service has verified the message. The daemon keeps it for the service, and sees no more of it than a broker
 /// does: the number of its epoch.
-package struct FleetRecord: Equatable, Sendable {
+package struct FleetRecord: OrderedElement, Equatable {
   /// The comparison of a message with the known one about the same device.
   package enum Rank: Sendable {
     /// The message holds from now on.
@@ -25,6 +25,8 @@ package struct FleetRecord: Equatable, Sendable {
   package let isSuspect: Bool
   /// The message in Base64 with padding. Equal messages have equal texts.
   package let message: Text
+
+  package var key: UUID { device }
 
   /// Creates a record or a tombstone.
   package init(
@@ -98,37 +100,21 @@ package struct FleetRecord: Equatable, Sendable {
 
 /// The messages of the fleet, one for each device, found by the identifiers of the devices.
 package struct FleetRecords: Equatable, Sendable {
-  private var records = DividedDictionary<UUID, FleetRecord>()
+  /// The messages in the order of the devices' identifiers.
+  private(set) var table = OrderedTable<FleetRecord>()
   /// The number of tombstones.
   package private(set) var tombstones = 0
 
   init() {}
 
   /// The number of records and tombstones.
-  package var count: Int { records.count }
+  package var count: Int { table.count }
 
   /// The message about a device; nil if there is none.
-  package subscript(device: UUID) -> FleetRecord? { records[device] }
+  package subscript(device: UUID) -> FleetRecord? { table[device] }
 
   /// All messages, in the order of the devices' identifiers.
-  package var all: [FleetRecord] { page(after: nil, limit: nil) }
-
-  /// Returns messages in the order of the devices' identifiers.
-  ///
-  /// - Parameters:
-  ///   - device: the device behind which the page begins; nil for the first page.
-  ///   - limit: the maximum number of messages; nil for all.
-  package func page(after device: UUID?, limit: Int?) -> [FleetRecord] {
-    // Sorts the identifiers alone, which are 16 bytes each and need no reference counts.
-    var devices = records.keys.filter { other in device.map { $0.isBelow(other) } ?? true }
-    devices.sort { $0.isBelow($1) }
-    return devices.prefix(limit ?? .max).compactMap { records[$0] }
-  }
-
-  /// Returns those of the devices for which another machine may speak, too.
-  func suspects(among devices: [ListedDevice]) -> Set<UUID> {
-    count == 0 ? [] : Set(devices.lazy.map(\.value).filter { records[$0]?.isSuspect == true })
-  }
+  package var all: some Sequence<FleetRecord> { table.lazy.map(\.self) }
 
   /// Returns whether there is room for a message about a device of which none is known.
   ///
@@ -140,17 +126,12 @@ package struct FleetRecords: Equatable, Sendable {
 
   /// Stores a message in place of the known one about the device.
   mutating func store(_ record: FleetRecord) {
-    if records.exchange(record, forKey: record.device)?.isGone == true { tombstones -= 1 }
+    if table.store(record)?.isGone == true { tombstones -= 1 }
     if record.isGone { tombstones += 1 }
   }
 
   /// Removes the message about a device.
   mutating func remove(_ device: UUID) {
-    if records.removeValue(forKey: device)?.isGone == true { tombstones -= 1 }
+    if table.remove(device)?.isGone == true { tombstones -= 1 }
   }
-}
-
-extension UUID {
-  /// Whether the UUID comes before another one, in the order of their bytes and of their texts.
-  fileprivate func isBelow(_ other: UUID) -> Bool { (high, low) < (other.high, other.low) }
 }

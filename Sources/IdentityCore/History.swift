@@ -1,7 +1,7 @@
 /// Every stored identifier, past and in force.
 package struct History: Equatable, Sendable {
-  /// The identifiers by number, from 1. The numbers of removed identifiers are missing.
-  private var identifiers = DividedDictionary<Int64, Identifier>()
+  /// The identifiers in the order of their numbers, from 1. The numbers of removed identifiers are missing.
+  private(set) var table = OrderedTable<NumberedIdentifier>()
   /// The number of the identifier in force for each scope.
   package private(set) var inForce = ScopeNumbers()
   /// The highest number of an identifier with a value.
@@ -15,8 +15,9 @@ package struct History: Equatable, Sendable {
   /// The scopes with more than ``Bound/endedIdentifiers`` ended identifiers. A store of an earlier release may have some.
   private var crowded: Set<Scope> = []
   private var subordinates = SubordinateUsers()
-  /// The number of expendable identifiers, which the history may drop, by the holder that is charged for them.
-  private var expendable = DividedDictionary<Holder, Int>()
+  /// The numbers of expendable identifiers, which the history may drop, by the holder that is charged for them, in
+  /// ascending order.
+  private var expendable = DividedDictionary<Holder, [Int64]>()
   /// The number of expendable identifiers of all holders.
   package private(set) var expendableCount = 0
   /// The number of the newest identifier.
@@ -26,7 +27,6 @@ package struct History: Equatable, Sendable {
 
   /// Loads identifiers with their numbers, in ascending order.
   init(_ numbered: [NumberedIdentifier]) {
-    identifiers = DividedDictionary(minimumCapacity: numbered.count)
     inForce = ScopeNumbers(minimumCapacity: numbered.count)
     lastNumber = DividedDictionary(minimumCapacity: numbered.count)
     for entry in numbered {
@@ -36,27 +36,28 @@ package struct History: Equatable, Sendable {
   }
 
   /// The number of identifiers.
-  package var count: Int { identifiers.count }
+  package var count: Int { table.count }
 
   /// The identifier in force for a scope.
-  package subscript(scope: Scope) -> Identifier? { inForce[scope].flatMap { identifiers[$0] } }
+  package subscript(scope: Scope) -> Identifier? { inForce[scope].flatMap { self[number: $0] } }
+
+  /// The identifier with a number.
+  subscript(number number: Int64) -> Identifier? { table[number]?.identifier }
 
   /// Every scope with an identifier in force, in the order in which these identifiers came into force.
   var scopes: [Scope] { inForce.numbers.sorted { $0.value < $1.value }.map(\.key) }
 
   /// All identifiers with their numbers, oldest first.
-  package var numbered: [NumberedIdentifier] {
-    identifiers.sorted { $0.key < $1.key }.map { NumberedIdentifier(number: $0.key, identifier: $0.value) }
-  }
+  package var numbered: [NumberedIdentifier] { Array(table) }
 
   /// All identifiers, oldest first.
   package var all: [Identifier] { numbered.map(\.identifier) }
 
-  /// Returns the identifiers of a scope, oldest first.
-  func identifiers(of scope: Scope) -> [Identifier] {
+  /// Returns the numbers of the identifiers of a scope, oldest first.
+  func numbers(of scope: Scope) -> [Int64] {
     var numbers = ended[scope] ?? []
     if let number = inForce[scope] { numbers.insert(number, at: numbers.place(of: number)) }
-    return numbers.compactMap { identifiers[$0] }
+    return numbers
   }
 
   /// Returns the number of identifiers of a scope.
@@ -64,11 +65,11 @@ package struct History: Equatable, Sendable {
 
   /// Returns the identifiers with a value, newest first.
   func identifiers(valued value: UUID) -> some Sequence<Identifier> {
-    let (identifiers, numberBefore) = (identifiers, numberBefore)
+    let (table, numberBefore) = (table, numberBefore)
     return sequence(state: lastNumber[value]) { (number: inout Int64?) -> Identifier? in
       guard let present = number else { return nil }
       number = numberBefore[present]
-      return identifiers[present]
+      return table[present]?.identifier
     }
   }
 
@@ -84,9 +85,7 @@ package struct History: Equatable, Sendable {
     let count = min(numbers.count - Bound.endedIdentifiers, Bound.endedTogether)
     var found = Array(numbers.lazy.filter { !isLastOfMachine($0) }.prefix(count))
     if found.count < count { found = Array(numbers.prefix(count)) }
-    return found.compactMap { number in
-      identifiers[number].map { NumberedIdentifier(number: number, identifier: $0) }
-    }
+    return found.compactMap { table[$0] }
   }
 
   /// A scope with more ended identifiers than are kept; nil if there is none.
@@ -94,23 +93,19 @@ package struct History: Equatable, Sendable {
 
   /// Returns whether an identifier is the only record of a value that was derived from a machine-id.
   private func isLastOfMachine(_ number: Int64) -> Bool {
-    identifiers[number].map { $0.origin == .machine && lastNumber[$0.value] == number } ?? false
+    self[number: number].map { $0.origin == .machine && lastNumber[$0.value] == number } ?? false
   }
 
   /// Returns the number of a holder's expendable identifiers.
-  func expendable(of holder: Holder) -> Int { expendable[holder] ?? 0 }
+  func expendable(of holder: Holder) -> Int { expendable[holder]?.count ?? 0 }
 
   /// Returns the oldest expendable identifiers.
   ///
   /// - Parameter holder: the holder that is charged for them; nil for any holder.
   func oldestExpendable(_ count: Int, of holder: Holder?) -> [NumberedIdentifier] {
-    let found = identifiers.filter { entry in
-      guard let charged = entry.value.holderIfExpendable(subordinates) else { return false }
-      return holder == nil || charged == holder
-    }
-    return found.sorted { $0.key < $1.key }.prefix(count).map {
-      NumberedIdentifier(number: $0.key, identifier: $0.value)
-    }
+    if let holder { return (expendable[holder] ?? []).prefix(count).compactMap { table[$0] } }
+    return Array(
+      table.lazy.filter { [subordinates] in $0.identifier.holderIfExpendable(subordinates) != nil }.prefix(count))
   }
 
   /// Appends an identifier. An identifier without an end is in force.
@@ -125,17 +120,17 @@ package struct History: Equatable, Sendable {
     } else {
       noteEnd(of: last, in: identifier.scope)
     }
-    identifiers[last] = identifier
-    count(identifier, 1)
+    table.store(NumberedIdentifier(number: last, identifier: identifier))
+    charge(last, identifier, isKept: true)
   }
 
   /// Ends the identifier in force for a scope.
   mutating func end(_ scope: Scope, _ how: Identifier.End) {
-    guard let number = inForce.removeValue(forKey: scope), var identifier = identifiers[number] else { return }
+    guard let number = inForce.removeValue(forKey: scope), var identifier = self[number: number] else { return }
     identifier.end = how
-    identifiers[number] = identifier
+    table.store(NumberedIdentifier(number: number, identifier: identifier))
     noteEnd(of: number, in: scope)
-    count(identifier, 1)
+    charge(number, identifier, isKept: true)
   }
 
   private mutating func noteEnd(of number: Int64, in scope: Scope) {
@@ -150,8 +145,8 @@ package struct History: Equatable, Sendable {
 
   /// Removes an ended identifier.
   mutating func remove(_ number: Int64) {
-    guard let identifier = identifiers.removeValue(forKey: number) else { return }
-    count(identifier, -1)
+    guard let identifier = table.remove(number)?.identifier else { return }
+    charge(number, identifier, isKept: false)
     let count = ended.update(identifier.scope) { numbers in
       if let place = numbers?.place(of: number) { numbers?.remove(at: place) }
       if numbers?.isEmpty == true { numbers = nil }
@@ -169,15 +164,23 @@ package struct History: Equatable, Sendable {
     self.subordinates = subordinates
     expendable = DividedDictionary()
     expendableCount = 0
-    for (_, identifier) in identifiers { count(identifier, 1) }
+    for entry in table { charge(entry.number, entry.identifier, isKept: true) }
   }
 
-  private mutating func count(_ identifier: Identifier, _ step: Int) {
+  /// Notes an expendable identifier for its holder, or that it was removed.
+  private mutating func charge(_ number: Int64, _ identifier: Identifier, isKept: Bool) {
     guard let holder = identifier.holderIfExpendable(subordinates) else { return }
-    expendableCount += step
-    expendable.update(holder) { count in
-      let new = (count ?? 0) + step
-      count = new == 0 ? nil : new
+    expendableCount += isKept ? 1 : -1
+    expendable.update(holder) { numbers in
+      let place = numbers?.place(of: number) ?? 0
+      if !isKept {
+        numbers?.remove(at: place)
+      } else if numbers == nil {
+        numbers = [number]
+      } else {
+        numbers?.insert(number, at: place)
+      }
+      if numbers?.isEmpty == true { numbers = nil }
     }
   }
 }
@@ -197,7 +200,7 @@ extension [Int64] {
 }
 
 /// An identifier with its number in the history.
-package struct NumberedIdentifier: Equatable, Sendable {
+package struct NumberedIdentifier: OrderedElement, Equatable {
   /// The position among all identifiers ever recorded, from 1.
   package let number: Int64
   /// The identifier.
@@ -208,6 +211,8 @@ package struct NumberedIdentifier: Equatable, Sendable {
     self.number = number
     self.identifier = identifier
   }
+
+  package var key: Int64 { number }
 }
 
 extension Identifier {

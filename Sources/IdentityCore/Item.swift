@@ -6,22 +6,30 @@ package struct ItemKey: Hashable, Sendable {
   package let service: Text
   /// The account at that service.
   package let account: Text
-  /// The hash of service and account, computed once: a table hashes its keys several times.
-  private let hash: Int
 
   /// Creates a key.
   package init(group: Text, service: Text, account: Text) {
     self.group = group
     self.service = service
     self.account = account
-    var hasher = Hasher()
-    service.hash(into: &hasher)
-    account.hash(into: &hasher)
-    hash = hasher.finalize()
   }
 
-  /// Hashes the stored hash. Without the group, because each group has a table of its own.
-  package func hash(into hasher: inout Hasher) { hasher.combine(hash) }
+  /// Returns a key that no key of a group, or of a service in it, precedes.
+  static func first(of group: Text, service: Text?) -> Self {
+    ItemKey(group: group, service: service ?? .empty, account: .empty)
+  }
+
+  /// Returns whether a key of the same group precedes another one.
+  func isBefore(_ other: Self) -> Bool {
+    service == other.service ? account < other.account : service < other.service
+  }
+}
+
+extension ItemKey: Comparable {
+  /// Orders keys by group, service and account.
+  package static func < (left: Self, right: Self) -> Bool {
+    left.group == right.group ? left.isBefore(right) : left.group < right.group
+  }
 }
 
 /// A secret in transit through the daemon, encrypted with a key that exists only as long as the process.
@@ -201,8 +209,8 @@ package struct ItemCondition: Equatable, Sendable {
   package var account: Text?
   /// The label, if the condition restricts it. An empty label matches items without a label.
   package var label: Text?
-  /// The attributes to match. An empty value matches items without the attribute.
-  package var attributes: [Item.Attribute]
+  /// The attributes to match, sorted by name. An empty value matches items without the attribute.
+  package let attributes: [Item.Attribute]
 
   /// Creates a condition.
   package init(
@@ -213,7 +221,7 @@ package struct ItemCondition: Equatable, Sendable {
     self.service = service
     self.account = account
     self.label = label
-    self.attributes = attributes
+    self.attributes = attributes.sorted { $0.name < $1.name }
   }
 
   /// Whether the condition has no part at all, not even a group.
@@ -226,8 +234,35 @@ package struct ItemCondition: Equatable, Sendable {
     if let service, service != item.key.service { return false }
     if let account, account != item.key.account { return false }
     if let label, label != item.label ?? "" { return false }
-    return attributes.allSatisfy { wanted in
-      (item.attributes.first { $0.name == wanted.name }?.value ?? "") == wanted.value
+    // Both lists are sorted by name.
+    var place = 0
+    for wanted in attributes {
+      while place < item.attributes.count, item.attributes[place].name < wanted.name { place += 1 }
+      let isThere = place < item.attributes.count && item.attributes[place].name == wanted.name
+      guard wanted.value == (isThere ? item.attributes[place].value : .empty) else { return false }
+    }
+    return true
+  }
+}
+
+/// The items of a group, of one of its services, or all items, in the order of their keys.
+struct ItemRange: BlockSource {
+  private var blocks: OrderedBlocks<HeldItem>
+
+  /// All items.
+  init(_ table: OrderedTable<HeldItem>) { blocks = OrderedBlocks(table) }
+
+  /// The items of a group, of one of its services, or the only item of a service and account.
+  init(_ table: OrderedTable<HeldItem>, group: Text, service: Text? = nil, account: Text? = nil) {
+    if let service, let account {
+      let only = ItemKey(group: group, service: service, account: account)
+      blocks = OrderedBlocks(table, from: only, through: only)
+    } else {
+      blocks = OrderedBlocks(table, from: .first(of: group, service: service)) { key in
+        key.group == group && (service == nil || key.service == service)
+      }
     }
   }
+
+  mutating func next() -> ArraySlice<HeldItem> { blocks.next() }
 }

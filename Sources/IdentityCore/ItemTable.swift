@@ -1,23 +1,20 @@
 /// A reference to an item in the table. Copying the reference retains one object instead of every text of the item.
 ///
 /// A list of a thousand items takes a tenth of the time this way.
-package final class HeldItem: Equatable, Sendable {
+package final class HeldItem: OrderedElement, Equatable, Sendable {
   /// The item.
   package let item: Item
 
   /// Creates a reference to an item.
   package init(_ item: Item) { self.item = item }
 
+  package var key: ItemKey { item.key }
+
   /// Returns whether both items are equal.
   package static func == (left: HeldItem, right: HeldItem) -> Bool { left.item == right.item }
 }
 
-extension Sequence<HeldItem> {
-  /// The items in the order in which they were added.
-  var inOrder: [HeldItem] { sorted { $0.item.number < $1.item.number } }
-}
-
-/// All items without their secrets, by group and key, with the quota usage of each holder.
+/// All items without their secrets in the order of their keys, with the quota usage of each holder.
 package struct ItemTable: Equatable, Sendable {
   /// The amounts that count against a quota.
   package struct Usage: Equatable, Sendable {
@@ -42,8 +39,11 @@ package struct ItemTable: Equatable, Sendable {
     }
   }
 
-  private var groups = DividedDictionary<Text, DividedDictionary<ItemKey, HeldItem>>()
-  private var order = ItemOrder()
+  private var table = OrderedTable<HeldItem>()
+  /// The items that end with the installation of their owner, by owner.
+  private var ending = OrderedTable<EndingItem>()
+  /// The number of items of each app that is charged for some.
+  private var owners = DividedDictionary<Text, Int>()
   private var usages = DividedDictionary<Holder, Usage>()
   /// The number of principals among the holders with items.
   private(set) var principals = 0
@@ -58,7 +58,6 @@ package struct ItemTable: Equatable, Sendable {
   /// Loads items in bulk. The result equals storing them one after the other, in a fraction of the time.
   init(_ items: [HeldItem]) {
     if items.isEmpty { return }
-    order = ItemOrder(items.inOrder)
     var divided: [Text: [HeldItem]] = [:]
     // Most items follow an item of the same group and the same owner.
     var group: (name: Text, held: [HeldItem]) = ("", [])
@@ -71,50 +70,62 @@ package struct ItemTable: Equatable, Sendable {
       lastNumber = max(lastNumber, held.item.number)
     }
     divided[group.name, default: []] += group.held
+    var ordered: [HeldItem] = []
+    ordered.reserveCapacity(items.count)
+    for name in divided.keys.sorted() {
+      guard let held = divided.removeValue(forKey: name) else { continue }
+      // The sort is stable, so of several items with one key the last one stays.
+      for next in held.sorted(by: { $0.item.key.isBefore($1.item.key) }) {
+        if let last = ordered.last, last.item.key == next.item.key { ordered.removeLast() }
+        ordered.append(next)
+      }
+    }
+    table = OrderedTable(ordered)
     var used: [Text: Usage] = [:]
     var owner: (name: Text, usage: Usage) = ("", Usage())
-    for (group, held) in divided where !held.isEmpty {
-      var places = DividedDictionary<ItemKey, HeldItem>(minimumCapacity: held.count)
-      for new in held {
-        if new.item.owner != owner.name {
-          used[owner.name, default: Usage()].add(owner.usage)
-          owner = (new.item.owner, Usage())
-        }
-        owner.usage.add(new.item)
-        if let before = places.exchange(new, forKey: new.item.key) {
-          used[before.item.owner, default: Usage()].remove(before.item)
-          order.remove(before.item.number)
-        }
+    for held in ordered {
+      if held.item.owner != owner.name {
+        used[owner.name, default: Usage()].add(owner.usage)
+        owner = (held.item.owner, Usage())
       }
-      groups[group] = places
+      owner.usage.add(held.item)
+      if held.item.endsWithInstallation { ending.store(EndingItem(held: held)) }
     }
     used[owner.name, default: Usage()].add(owner.usage)
-    for (owner, usage) in used { charge(owner) { $0.add(usage) } }
+    for (owner, usage) in used where usage.items > 0 {
+      owners[owner] = usage.items
+      charge(owner) { $0.add(usage) }
+    }
   }
 
   /// The item with a key.
   package subscript(key: ItemKey) -> Item? { self[held: key]?.item }
 
-  subscript(held key: ItemKey) -> HeldItem? { groups[key.group]?[key] }
+  subscript(held key: ItemKey) -> HeldItem? { table[key] }
 
-  /// Returns every item of a group, in no particular order.
-  func items(in group: Text) -> some Sequence<HeldItem> { (groups[group] ?? .init()).values }
+  /// The items in the order of their keys.
+  var held: OrderedTable<HeldItem> { table }
 
-  func isEmpty(group: Text) -> Bool { !groups.contains(group) }
-
-  /// Every item, in the order in which they were added.
-  var held: some Sequence<HeldItem> { order.all }
-
-  /// Every item, in the order in which they were added.
-  package var all: some Sequence<Item> { held.lazy.map(\.item) }
-
-  /// Returns the items that end with the installations of these apps, by app, each in the order in which they were
-  /// added. Takes one pass over all items, however many apps there are.
-  func ending(with apps: Set<Text>) -> [Text: [HeldItem]] {
-    Dictionary(grouping: held.lazy.filter { $0.item.endsWithInstallation && apps.contains($0.item.owner) }) {
-      $0.item.owner
-    }
+  func isEmpty(group: Text) -> Bool {
+    table.block(from: .first(of: group, service: nil)).first?.item.key.group != group
   }
+
+  /// Every item, in the order of the keys.
+  package var all: some Sequence<Item> { table.lazy.map(\.item) }
+
+  /// Returns the items that end with the installation of an app, in the order of their keys.
+  func ending(with app: Text) -> [HeldItem] {
+    var found: [HeldItem] = []
+    var block = ending.block(from: EndingItem.Key(owner: app, key: .first(of: "", service: nil)))
+    while let first = block.first, let last = block.last, first.held.item.owner == app {
+      found += block.lazy.map(\.held).prefix { $0.item.owner == app }
+      block = ending.block(from: last.key, isBehind: true)
+    }
+    return found
+  }
+
+  /// Returns whether an app is charged for an item.
+  func isOwner(_ app: Text) -> Bool { owners.contains(app) }
 
   /// Returns the quota usage of a holder.
   func usage(of holder: Holder) -> Usage { usages[holder] ?? Usage() }
@@ -125,35 +136,37 @@ package struct ItemTable: Equatable, Sendable {
     total = Usage()
     usages = DividedDictionary()
     principals = 0
-    for held in held { charge(held.item.owner) { $0.add(held.item) } }
+    for held in table { charge(held.item.owner) { $0.add(held.item) } }
   }
 
   /// Adds an item, or replaces the item with the same key.
   mutating func store(_ item: Item) {
     lastNumber = max(lastNumber, item.number)
     let held = HeldItem(item)
-    let before = exchange(held, at: item.key)
-    if let before, before.item.number != item.number { order.remove(before.item.number) }
-    order.store(held)
-    charge(item.owner) { $0.add(item) }
-    if let before { charge(before.item.owner) { $0.remove(before.item) } }
+    let before = table.store(held)
+    add(held)
+    if let before { remove(before) }
+    // In this order: the new item may have replaced the entry of the one before.
+    if item.endsWithInstallation { ending.store(EndingItem(held: held)) }
   }
 
-  mutating func remove(_ key: ItemKey) {
-    guard let before = exchange(nil, at: key) else { return }
-    order.remove(before.item.number)
-    charge(before.item.owner) { $0.remove(before.item) }
+  mutating func remove(_ key: ItemKey) { if let before = table.remove(key) { remove(before) } }
+
+  private mutating func add(_ held: HeldItem) {
+    count(held.item.owner, 1)
+    charge(held.item.owner) { $0.add(held.item) }
   }
 
-  /// Stores an item under a key, or removes the item there if `held` is nil.
-  ///
-  /// - Returns: the previous item.
-  private mutating func exchange(_ held: HeldItem?, at key: ItemKey) -> HeldItem? {
-    groups.update(key.group) { items in
-      if items == nil, held != nil { items = .init() }
-      let before = items?.exchange(held, forKey: key)
-      if items?.count == 0 { items = nil }
-      return before
+  private mutating func remove(_ held: HeldItem) {
+    if held.item.endsWithInstallation { ending.remove(EndingItem(held: held).key) }
+    count(held.item.owner, -1)
+    charge(held.item.owner) { $0.remove(held.item) }
+  }
+
+  private mutating func count(_ owner: Text, _ step: Int) {
+    owners.update(owner) { count in
+      let new = (count ?? 0) + step
+      count = new == 0 ? nil : new
     }
   }
 
@@ -170,4 +183,19 @@ package struct ItemTable: Equatable, Sendable {
     }
     if case .principal = holder { principals += step }
   }
+}
+
+/// An item that ends with the installation of its owner.
+private struct EndingItem: OrderedElement, Equatable {
+  struct Key: Comparable {
+    let owner: Text
+    let key: ItemKey
+
+    static func < (left: Self, right: Self) -> Bool {
+      left.owner == right.owner ? left.key < right.key : left.owner < right.owner
+    }
+  }
+
+  let held: HeldItem
+  var key: Key { Key(owner: held.item.owner, key: held.item.key) }
 }

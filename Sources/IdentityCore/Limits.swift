@@ -73,7 +73,7 @@ package enum Bound {
   package static let eventsLookedAt = 256
   /// The number of subscribers that get events in one turn of their principal. Later requests wait for all of them.
   package static let subscribersPerTurn = 8
-  /// The number of apps uninstalled together, and of identifiers dropped together. Other changes wait meanwhile.
+  /// The number of apps that one request uninstalls, and of identifiers dropped together.
   package static let forgottenTogether = 512
   /// The maximum number of ended identifiers of one level and owner in the history. The oldest are dropped first.
   ///
@@ -83,6 +83,17 @@ package enum Bound {
   ///
   /// A store of an earlier release may have kept any number. Other changes wait while these are removed.
   package static let endedTogether = 64
+  /// The number of items that a step of `item delete` deletes. Other changes wait for a step to end, which takes up to
+  /// 5 ms.
+  package static let changesPerStep = 32
+  /// The number of apps that a step of `app forget` uninstalls, each with several changes.
+  package static let appsPerStep = 8
+  /// The number of apps examined in a step of `ForgetUnused=`.
+  package static let appsPerSearch = 2_048
+  /// The number of elements of a list or search that are examined between two reads of the clock.
+  ///
+  /// An element with the longest attributes takes up to 20 µs, and a read of the clock 25 ns.
+  package static let elementsBetweenLooks = 16
   /// The interval at which the store learns which apps were used, in milliseconds. Each app is recorded once a day.
   package static let useMilliseconds = 900_000
   /// The maximum number of devices of an account. Twice as many messages of the fleet are kept.

@@ -45,6 +45,10 @@ package enum AnswerKind: Sendable {
   case lease
   /// An answer with the secret of an item.
   case secret
+  /// No answer yet: the objects of the request have to be found first (``SearchRule``).
+  case search
+  /// The answer to a change of many records, which is made in several steps.
+  case steps
 }
 
 extension RegistryRule {
@@ -66,6 +70,84 @@ extension ChangeRule {
     throws(Refusal) -> Decision?
   {
     try decide(in: registry, for: peer, context)
+  }
+}
+
+/// A rule for the change of many records, which are looked for before the change is decided.
+///
+/// The search runs on the loop in pieces, on the state in which it began. It ends with another command of the rule, which
+/// has the objects found, and which checks each of them again when it decides.
+package protocol SearchRule: ChangeRule {
+  /// Begins the search.
+  ///
+  /// - Throws: the refusal of the request, whatever the search would find.
+  func search(in registry: Registry, for peer: Peer) throws(Refusal) -> ObjectSearch
+}
+
+extension SearchRule {
+  /// Decides all at once, before the daemon has started: only then no search precedes the decision.
+  func decideAtOnce(in registry: Registry, for peer: Peer, _ context: Context?) throws(Refusal) -> Decision? {
+    var search = try search(in: registry, for: peer)
+    var effort = Int.max
+    var plan = Plan(registry)
+    var rest = search.advance(&effort)
+    while let rule = rest {
+      guard let decision = try rule.decide(in: plan.registry, for: peer, context) else { return nil }
+      decision.changes.forEach { plan.add($0) }
+      guard let next = decision.next else { return Decision(changes: plan.changes, reply: decision.reply) }
+      rest = next
+    }
+    return nil
+  }
+}
+
+/// A search for the objects of a request. It can pause after any element.
+package struct ObjectSearch: Sendable {
+  private var collection: any ObjectCollection
+
+  /// Creates a search.
+  ///
+  /// - Parameter finish: returns the rule with the objects found.
+  init<Source: BlockSource>(
+    _ search: Search<Source>, finish: @escaping @Sendable ([Source.Element]) -> any SearchRule
+  ) {
+    collection = FoundObjects(search: search, finish: finish)
+  }
+
+  /// Goes on with the search.
+  ///
+  /// - Parameter effort: the number of elements that may be examined. The call reduces the number.
+  /// - Returns: the rule with the objects found; nil if the search has not ended.
+  mutating func advance(_ effort: inout Int) -> (any SearchRule)? { collection.advance(&effort) }
+
+  /// Goes on with the search, and returns the command with the objects found; nil if the search has not ended.
+  package mutating func command(_ effort: inout Int) -> RegistryCommand? {
+    advance(&effort).map { RegistryCommand($0) }
+  }
+}
+
+private protocol ObjectCollection: Sendable {
+  mutating func advance(_ effort: inout Int) -> (any SearchRule)?
+}
+
+private struct FoundObjects<Source: BlockSource>: ObjectCollection {
+  var search: Search<Source>
+  let finish: @Sendable ([Source.Element]) -> any SearchRule
+  private var found: [Source.Element] = []
+
+  init(search: Search<Source>, finish: @escaping @Sendable ([Source.Element]) -> any SearchRule) {
+    self.search = search
+    self.finish = finish
+  }
+
+  mutating func advance(_ effort: inout Int) -> (any SearchRule)? {
+    while true {
+      switch search.step(&effort) {
+      case .found(let element): found.append(element)
+      case .paused: return nil
+      case .ended: return finish(found)
+      }
+    }
   }
 }
 
@@ -93,6 +175,15 @@ extension Registry {
     -> Reply?
   {
     try proven(command.rule, for: peer, in: surroundings, nil)?.reply
+  }
+
+  /// Begins the search of a command whose objects have to be found first.
+  ///
+  /// - Returns: nil if the command has no search.
+  package func search(_ command: RegistryCommand, for peer: Peer) throws(Refusal) -> ObjectSearch? {
+    guard let rule = command.rule as? any SearchRule else { return nil }
+    try requireProof(of: rule.basis.whole)
+    return try rule.search(in: self, for: peer)
   }
 
   /// Decides the changes of a command. The caller commits the changes, applies them, and then sends the reply.

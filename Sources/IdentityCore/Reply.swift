@@ -1,5 +1,5 @@
 /// An answer before it is encoded: rows, then the words and attributes of the final `OK`.
-package struct Reply: Equatable, Sendable {
+package struct Reply: Sendable {
   /// A part of an answer. The order of the parts is the order in which they are written.
   package enum Part: Equatable, Sendable {
     /// The start of a row. The parts that follow belong to the row.
@@ -22,48 +22,27 @@ package struct Reply: Equatable, Sendable {
     case yesOrNo(Bool)
   }
 
-  /// Rows of one kind. Each row is made only when it is written, so a long list is never held as parts.
-  package struct Rows: Equatable, Sendable {
-    /// The number of rows.
-    package let count: Int
-    private let describe: @Sendable (Int, inout Reply) -> Void
-
-    /// Creates rows.
-    ///
-    /// - Parameter describe: adds the words and attributes of one element to a reply.
-    init<Element: Sendable>(_ elements: [Element], _ describe: @escaping @Sendable (Element, inout Reply) -> Void) {
-      count = elements.count
-      self.describe = { describe(elements[$0], &$1) }
-    }
-
-    /// Replaces the parts of a reply with one of the rows.
-    ///
-    /// - Parameter index: the index of the row, from 0 and less than ``count``.
-    package func write(_ index: Int, in reply: inout Reply) {
-      reply.parts.removeAll(keepingCapacity: true)
-      reply.row()
-      describe(index, &reply)
-    }
-
-    package static func == (left: Self, right: Self) -> Bool { left.parts == right.parts }
-
-    fileprivate var parts: [Part] {
-      var row = Reply()
-      return (0..<count).flatMap { index in
-        write(index, in: &row)
-        return row.parts
-      }
-    }
+  /// Rows that are looked for and made only when they are written, so a long list is never held as parts.
+  private struct Rows: Sendable {
+    var source: any RowSource
+    /// The number of rows made so far.
+    var count = 0
+    /// The maximum number of rows.
+    let limit: Int
+    /// The refusal in place of an answer without rows; nil if no row is an answer, too.
+    let refusalIfEmpty: Refusal?
+    /// Whether the number of rows is the first word of the final line.
+    let isCounted: Bool
   }
 
-  /// The rows that precede all ``parts``.
-  package private(set) var rows: Rows?
+  /// The rows that precede all ``parts``; nil if there are none, or once all are made.
+  private var rows: Rows?
 
-  /// The parts in order, without those of ``rows``.
+  /// The parts in order, without those of the rows.
   package private(set) var parts: [Part] = []
 
-  /// All parts in order, those of ``rows`` first.
-  package var allParts: [Part] { (rows?.parts ?? []) + parts }
+  /// Whether rows are still to be made.
+  package var hasRows: Bool { rows != nil }
 
   /// The item whose secret follows the final `OK` as `data=`, before the attributes.
   package var item: Item?
@@ -78,9 +57,62 @@ package struct Reply: Equatable, Sendable {
   package static func rows<Element: Sendable>(
     _ elements: [Element], _ describe: @escaping @Sendable (Element, inout Reply) -> Void
   ) -> Reply {
-    var reply = done(.number(Int64(elements.count)))
-    reply.rows = Rows(elements, describe)
+    rows(of: Search(ArrayBlocks(elements)) { _ in true }, describe)
+  }
+
+  /// Returns a reply with one row for each element that a search finds, and the number of rows.
+  ///
+  /// - Parameters:
+  ///   - limit: the maximum number of rows.
+  ///   - refusal: the refusal if the search finds nothing; nil if that is an answer.
+  ///   - describe: adds the words and attributes of a row, as above.
+  static func rows<Source: BlockSource>(
+    of search: Search<Source>, limit: Int = .max, orRefuse refusal: Refusal? = nil,
+    _ describe: @escaping @Sendable (Source.Element, inout Reply) -> Void
+  ) -> Reply {
+    var reply = done
+    reply.rows = Rows(
+      source: FoundRows(search) { element, reply in
+        reply.row()
+        describe(element, &reply)
+      }, limit: limit, refusalIfEmpty: refusal, isCounted: true)
     return reply
+  }
+
+  /// Returns a reply with the rows of several sources and their number.
+  static func countedRows(of sources: [any RowSource]) -> Reply {
+    var reply = done
+    reply.rows = Rows(source: JoinedRows(sources), limit: .max, refusalIfEmpty: nil, isCounted: true)
+    return reply
+  }
+
+  /// Returns a reply with rows of several kinds. The caller adds the final line.
+  static func rows(of sources: [any RowSource]) -> Reply {
+    var reply = Reply()
+    reply.rows = Rows(source: JoinedRows(sources), limit: .max, refusalIfEmpty: nil, isCounted: false)
+    return reply
+  }
+
+  /// Makes the next row. After the last one, only ``parts`` are left to be written.
+  ///
+  /// - Parameters:
+  ///   - row: the reply whose parts become those of the row.
+  ///   - effort: the number of elements that may be examined for it. The call reduces the number.
+  /// - Throws: the refusal in place of an answer without rows.
+  package mutating func nextRow(in row: inout Reply, effort: inout Int) throws(Refusal) -> SearchStep<Void> {
+    row.parts.removeAll(keepingCapacity: true)
+    guard var rows = self.rows.take() else { return .ended }
+    let step = rows.count < rows.limit ? rows.source.next(in: &row, effort: &effort) : .ended
+    switch step {
+    case .found: rows.count += 1
+    case .paused: break
+    case .ended:
+      if rows.count == 0, let refusal = rows.refusalIfEmpty { throw refusal }
+      if rows.isCounted { parts.insert(.word(.number(Int64(rows.count))), at: 1) }
+      return .ended
+    }
+    self.rows = rows
+    return step
   }
 
   /// The bare `OK`.
@@ -113,5 +145,23 @@ package struct Reply: Equatable, Sendable {
   /// Adds an attribute, unless the value is nil.
   package mutating func attribute(_ name: String, _ value: Value?) {
     if let value { parts.append(.attribute(name, value)) }
+  }
+}
+
+extension Reply: Equatable {
+  /// Returns all parts in order, those of the rows first.
+  ///
+  /// - Throws: the refusal in place of an answer without rows.
+  package func allParts() throws(Refusal) -> [Part] {
+    var (copy, row, effort) = (self, Reply(), Int.max)
+    var parts: [Part] = []
+    while case .found = try copy.nextRow(in: &row, effort: &effort) { parts += row.parts }
+    return parts + copy.parts
+  }
+
+  /// Returns whether both answers are the same, however their rows are made.
+  package static func == (left: Reply, right: Reply) -> Bool {
+    func result(_ reply: Reply) -> Result<[Part], Refusal> { .init { () throws(Refusal) in try reply.allParts() } }
+    return left.item == right.item && result(left) == result(right)
   }
 }

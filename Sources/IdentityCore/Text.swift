@@ -18,6 +18,9 @@ package struct Text: Hashable, Sendable {
   /// Creates text from a string of this program.
   package init(_ string: String) { bytes = Array(string.utf8) }
 
+  /// The text without bytes.
+  static let empty = Text(trusted: [])
+
   /// Whether the text has no bytes.
   package var isEmpty: Bool { bytes.isEmpty }
 
@@ -43,5 +46,12 @@ extension Text: ExpressibleByStringLiteral, CustomStringConvertible {
 
 extension Text: Comparable {
   /// Orders by bytes, like the BINARY collation of SQLite.
-  package static func < (left: Text, right: Text) -> Bool { left.bytes.lexicographicallyPrecedes(right.bytes) }
+  package static func < (left: Text, right: Text) -> Bool {
+    // Twice as fast as `lexicographicallyPrecedes`.
+    let (left, right) = (left.bytes.span, right.bytes.span)
+    for place in 0..<min(left.count, right.count) where left[place] != right[place] {
+      return left[place] < right[place]
+    }
+    return left.count < right.count
+  }
 }

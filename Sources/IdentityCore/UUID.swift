@@ -33,6 +33,11 @@ package struct UUID: Hashable, Sendable {
   }
 }
 
+extension UUID: Comparable {
+  /// Orders by bytes, which is also the order of the texts.
+  package static func < (left: UUID, right: UUID) -> Bool { (left.high, left.low) < (right.high, right.low) }
+}
+
 // MARK: - Text
 
 extension UUID {

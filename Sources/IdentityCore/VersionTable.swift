@@ -1,5 +1,5 @@
 /// The releases, reports and claims of an app or of the system.
-package struct VersionHistory: Equatable, Sendable {
+package struct VersionHistory: OrderedElement, Equatable {
   /// The app or the system that the history belongs to.
   package let subject: VersionSubject
   /// The releases in the order of their first installation.
@@ -8,6 +8,8 @@ package struct VersionHistory: Equatable, Sendable {
   package fileprivate(set) var reports: [VersionReport] = []
   /// The claims, oldest first.
   package fileprivate(set) var claims: [VersionClaim] = []
+
+  package var key: VersionSubject { subject }
 
   /// The last report.
   package var current: VersionReport? { reports.last }
@@ -20,7 +22,8 @@ package struct VersionHistory: Equatable, Sendable {
 
 /// The versions of all apps and of the system.
 package struct VersionTable: Equatable, Sendable {
-  private var histories = DividedDictionary<VersionSubject, VersionHistory>()
+  /// The histories: first that of the system, then those of the apps by ID.
+  private(set) var histories = OrderedTable<VersionHistory>()
   /// The number of releases of all apps together.
   private(set) var releases = 0
   /// The number of claims of all apps together.
@@ -41,7 +44,7 @@ package struct VersionTable: Equatable, Sendable {
   }
 
   /// All histories: first that of the system, then those of the apps by ID.
-  package var all: [VersionHistory] { histories.values.sorted { $0.subject < $1.subject } }
+  package var all: some Sequence<VersionHistory> { histories.lazy.map(\.self) }
 
   /// Applies a change.
   package mutating func apply(_ change: VersionChange) {
@@ -80,10 +83,9 @@ package struct VersionTable: Equatable, Sendable {
   }
 
   private mutating func edit(_ subject: VersionSubject, _ body: (inout VersionHistory) -> Void) {
-    var history = self[subject]
-    // Removes the history from the dictionary, so that the only reference is here and no copy is made.
-    histories[subject] = nil
+    // Taken out of the table, so that no copy of the history is made.
+    var history = histories.remove(subject) ?? VersionHistory(subject: subject)
     body(&history)
-    if !history.isEmpty { histories[subject] = history }
+    if !history.isEmpty { histories.store(history) }
   }
 }

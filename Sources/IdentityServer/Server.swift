@@ -90,7 +90,7 @@ package final class Server {
     handover = Handover(connections, uuids, log)
     scheduler = TurnScheduler(connections, writer)
     publisher = Publisher(state, connections, scheduler)
-    encoder = AnswerEncoder(state, connections, secretMemory, uuids, handover)
+    encoder = AnswerEncoder(state, connections, secretMemory, uuids, handover, measurements)
     status = StatusAnswers(
       state, connections, lease, boot: lifetimes.boot, socketPath: socketPath, stateDirectory: store.folderPath,
       settings)

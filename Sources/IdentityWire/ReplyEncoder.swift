@@ -2,25 +2,36 @@ package import IdentityCore
 
 extension Reply {
   /// Appends the answer as lines, each with its LF, but without the secret of ``item``.
+  ///
+  /// If the answer is refused for having no rows, the refusal is appended in its place.
   package func append(to output: inout [UInt8]) {
-    var written = 0
-    _ = append(to: &output, from: &written, upTo: .max)
+    var (rest, effort) = (self, Int.max)
+    do throws(Refusal) {
+      _ = try rest.appendPiece(to: &output, upTo: .max, effort: &effort)
+    } catch {
+      error.append(to: &output)
+    }
   }
 
   /// Appends a piece of the answer, without the secret of ``item``.
   ///
   /// - Parameters:
-  ///   - written: the number of ``rows`` appended so far. The call increases the number.
   ///   - length: the wanted length of the output, in bytes. The last row and the parts after it may exceed the length.
+  ///   - effort: the number of elements that may be examined. The call reduces the number.
   /// - Returns: whether the answer is complete.
-  package func append(to output: inout [UInt8], from written: inout Int, upTo length: Int) -> Bool {
-    if let rows {
+  /// - Throws: the refusal in place of an answer without rows.
+  package mutating func appendPiece(to output: inout [UInt8], upTo length: Int, effort: inout Int) throws(Refusal)
+    -> Bool
+  {
+    if hasRows {
       var row = Reply()
-      while written < rows.count {
+      rows: while true {
         guard output.count < length else { return false }
-        rows.write(written, in: &row)
-        row.appendParts(to: &output)
-        written += 1
+        switch try nextRow(in: &row, effort: &effort) {
+        case .found: row.appendParts(to: &output)
+        case .paused: return false
+        case .ended: break rows
+        }
       }
     }
     appendParts(to: &output)
@@ -38,7 +49,7 @@ extension Reply {
   /// - Parameter data: appends the secret in Base64, and nothing else. Not called if the answer has no item.
   /// - Throws: the error of `data`. Nothing is appended then.
   package func append(to output: inout [UInt8], data: (inout [UInt8]) throws(Refusal) -> Void) throws(Refusal) {
-    // Only an item has a secret, and an answer with ``rows`` has no item.
+    // Only an item has a secret, and an answer with rows has no item.
     guard item != nil else { return append(to: &output) }
     let start = output.count
     var isFirst = true

@@ -133,6 +133,31 @@ struct RequestCostTests {
     #expect(each > 50_000 && each <= 300_000, "\(each) instructions an app")
   }
 
+  /// The clock is read after 16 items, so the longest piece of a search takes 16 times as many instructions as the dearest
+  /// item: less than 3 million, which is a millisecond.
+  @Test(.enabled(if: canCount, "it counts the instructions of a release build, in valgrind"))
+  func `the instructions of a search for each item stay below their ceiling`() throws {
+    let items = 1_000
+    let names = (10..<74).map { "attr.a\($0)=1" }
+    let search = "item find \((names.dropFirst(2) + ["attr.z=1"]).joined(separator: " "))"
+    let whole = try added(
+      of: [2, 8],
+      preparing: { daemon, _ in
+        let client = try daemon.start().client()
+        for number in 0..<items {
+          let item = "item put service=q account=a\(number) data=QUFB \(names.joined(separator: " "))"
+          #expect(try client.ask(item) == ["OK created"])
+        }
+        #expect(daemon.end() == 0)
+      },
+      { daemon, searches in
+        let client = try daemon.client()
+        for _ in 0..<searches { #expect(try client.ask(search).last?.hasPrefix("ERR not-found ") == true) }
+      })
+    let each = whole / Double(items)
+    #expect(each > 1_000 && each <= 20_000, "\(each) instructions an item")
+  }
+
   @Test(.enabled(if: canCount, "it counts the instructions of a release build, in valgrind"))
   func `the instructions of a start for a stored app stay below their ceiling`() throws {
     let each = try added(of: [500, 1_500], preparing: { try $0.storeUsers($1) }) { daemon, apps in

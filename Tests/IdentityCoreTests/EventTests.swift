@@ -174,7 +174,7 @@ struct SnapshotTests {
         life.events.last { $0.topic.rawValue == scope.level.rawValue && $0.attributes.first?.value == Text("\(value)") }
       )
       let told = event.attributes.filter { $0.name != "previous" }.map { "\($0.name)=\($0.value)" }
-      let all = life.registry.snapshot(of: [event.topic], for: root).allParts
+      let all = try life.registry.snapshot(of: [event.topic], for: root).allParts()
       let pieces = all.split(separator: .row).map { row in
         row.compactMap { part in
           if case .attribute(let name, .text(let value)) = part { return "\(name)=\(value)" }

@@ -74,6 +74,32 @@ struct ItemDeleteTests {
     #expect(try life().refusal(of: command, as: orgA) == .notFound("no item matches the conditions"))
   }
 
+  @Test func `many items are deleted in steps, and each is looked at again`() throws {
+    var life = Life()
+    for number in 0..<100 { try life.ask(.add("s", Text("\(number)"), label: "old"), as: alice) }
+    var search = try #require(try life.registry.search(.delete(label: "old"), for: alice))
+    var effort = Int.max
+    var rest = search.command(&effort)
+    var steps: [Int] = []
+    var answer: [String] = []
+    while let command = rest {
+      let before = life.registry.items.total.items
+      let decision = try life.registry.decide(command, life.context(alice))
+      life.take(decision.changes)
+      steps.append(before - life.registry.items.total.items)
+      answer = life.lines(decision.reply)
+      if steps.count == 1 {
+        // The last key of all, which is found and no longer meets the condition, and a new item that is not found.
+        try life.ask(.update("s", "99", label: "new"), as: alice)
+        try life.ask(.add("s", "later", label: "old"), as: alice)
+      }
+      rest = decision.nextCommand
+    }
+    #expect(steps.allSatisfy { $0 <= Bound.changesPerStep } && steps.count == 4)
+    #expect(answer == ["OK 99"])
+    #expect(life.registry.items.all.map(\.key.account) == ["99", "later"])
+  }
+
   @Test func `an item that is added after a deletion is a new item`() throws {
     var life = try life()
     let before = try #require(life.item("s", in: "org.a"))

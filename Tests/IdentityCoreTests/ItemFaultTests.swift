@@ -82,9 +82,9 @@ struct ItemSealTests {
     #expect(life.registry.items.total.items == 0 && life.registry.items.total.bytes == 0)
     #expect(
       life.told(from: last + 2) == [
-        "\(last + 2) item deleted group=org.shared service=s account=a > group org.shared",
-        "\(last + 3) item deleted group=user:1000 service=s account=a > group user:1000",
-        "\(last + 4) item deleted group=org.b service=s account=a > group org.b",
+        "\(last + 2) item deleted group=org.b service=s account=a > group org.b",
+        "\(last + 3) item deleted group=org.shared service=s account=a > group org.shared",
+        "\(last + 4) item deleted group=user:1000 service=s account=a > group user:1000",
       ])
   }
 

@@ -13,15 +13,21 @@ private func item(
 }
 
 struct ItemTableTests {
+  private func items(of range: ItemRange) -> [Item] {
+    var (range, items) = (range, [Item]())
+    while case let block = range.next(), !block.isEmpty { items += block.map(\.item) }
+    return items
+  }
+
   /// Checks the table against a plain dictionary of the expected items.
   private func expect(_ table: ItemTable, _ plain: [ItemKey: Item], _ comment: Comment? = nil) {
-    let known = plain.values.sorted { $0.number < $1.number }
-    #expect(table.held.inOrder.map(\.item) == known, comment)
-    #expect(Set(table.all.map(\.key)) == Set(plain.keys), comment)
+    let known = plain.values.sorted { $0.key < $1.key }
+    #expect(Array(table.all) == known, comment)
     #expect(table.total.items == plain.count, comment)
     #expect(table.total.bytes == plain.values.reduce(0) { $0 + $1.size }, comment)
     for group in Set(plain.keys.map(\.group)) {
-      #expect(table.items(in: group).inOrder.map(\.item) == known.filter { $0.key.group == group }, comment)
+      #expect(items(of: ItemRange(table.held, group: group)) == known.filter { $0.key.group == group }, comment)
+      #expect(!table.isEmpty(group: group), comment)
     }
     let none = SubordinateUsers()
     for holder in Set(plain.values.map { Holder(of: $0.owner, none) }) {
@@ -34,7 +40,8 @@ struct ItemTableTests {
   @Test func `an empty table has no items and no usage`() {
     let table = ItemTable()
     expect(table, [:])
-    #expect(Array(table.items(in: "org.a")) == [])
+    #expect(items(of: ItemRange(table.held, group: "org.a")) == [])
+    #expect(table.isEmpty(group: "org.a"))
     #expect(table.usage(of: .app("org.a")) == ItemTable.Usage())
     #expect(table.lastNumber == 0)
     #expect(table[ItemKey(group: "org.a", service: "s", account: "a")] == nil)

@@ -74,15 +74,32 @@ struct Life {
   @discardableResult
   mutating func ask(_ command: RegistryCommand, as peer: Peer) throws(Refusal) -> [String] {
     now += 1
-    let decision = try registry.decide(command, context(peer))
-    take(decision.changes)
-    return lines(decision.reply)
+    var rest: RegistryCommand? = try found(command, as: peer)
+    while let step = rest {
+      let decision = try registry.decide(step, context(peer))
+      take(decision.changes)
+      rest = decision.nextCommand
+      if rest == nil {
+        _ = try decision.reply.allParts()
+        return lines(decision.reply)
+      }
+    }
+    return []
+  }
+
+  /// Returns the command with the objects that its search finds, as the server carries it out.
+  private func found(_ command: RegistryCommand, as peer: Peer) throws(Refusal) -> RegistryCommand {
+    guard var search = try registry.search(command, for: peer) else { return command }
+    while true {
+      var effort = 3
+      if let found = search.command(&effort) { return found }
+    }
   }
 
   /// Returns the refusal of a request, or nil if the request is granted. Changes nothing.
   func refusal(of command: RegistryCommand, as peer: Peer) -> Refusal? {
     do throws(Refusal) {
-      _ = try registry.decide(command, context(peer))
+      _ = try registry.decide(try found(command, as: peer), context(peer)).reply.allParts()
       return nil
     } catch {
       return error
@@ -142,7 +159,7 @@ struct Life {
   /// Returns the lines of an answer. The secret of an item is in plain text.
   func lines(_ reply: Reply) -> [String] {
     var lines: [String] = []
-    for part in reply.allParts {
+    for part in (try? reply.allParts()) ?? [] {
       switch part {
       case .row: lines.append("*")
       case .final: lines.append("OK\(reply.item.map { " data=\(secret(of: $0))" } ?? "")")

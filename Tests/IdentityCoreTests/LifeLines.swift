@@ -45,6 +45,7 @@ extension Life {
     switch command {
     case .registry(let command):
       let decision = try registry.decide(command, context(peer))
+      _ = try decision.reply.allParts()
       take(decision.changes)
       let secret = decision.reply.item.flatMap { secrets[$0.edition] }
       try decision.reply.append(to: &output) { (data) throws(Refusal) in

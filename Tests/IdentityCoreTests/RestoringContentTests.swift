@@ -103,10 +103,10 @@ struct RestoringContentTests {
       ])
     #expect(
       try life.found("user:1000") == [
-        "* service=s account=same group=user:1000 created=t1 modified=t1",
         "* service=s account=changed group=user:1000 created=t2 modified=t2",
+        "* service=s account=deleted group=user:1000 created=t3 modified=t3",
         "* service=s account=only group=user:1000 created=t5 modified=t5",
-        "* service=s account=deleted group=user:1000 created=t3 modified=t3", "OK 4",
+        "* service=s account=same group=user:1000 created=t1 modified=t1", "OK 4",
       ])
     #expect(try life.restore(backup) == ["* device unknown", "OK 1"])
   }

@@ -10,11 +10,11 @@ extension Life {
     backup.identifiers = registry.history.all
     backup.devices = Array(registry.devices)
     backup.fleet = registry.fleet.map { FleetStanding(counter: $0.counter, generation: $0.generation) }
-    backup.records = registry.records.all
+    backup.records = Array(registry.records.all)
     backup.items = registry.items.all.sorted { $0.number < $1.number }.filter { !$0.isThisDeviceOnly }
       .map { Backup.StoredItem($0, secret($0.key.account)) }
     backup.versions = registry.versions
-    backup.tokens = registry.tokens.all
+    backup.tokens = Array(registry.tokens.all)
     return backup
   }
 

@@ -34,8 +34,8 @@ struct TokenRehomingTests {
     let life = try life()
     #expect(
       homes(life) == [
-        "org.a p m.device", "org.b p m.device.org.v", "org.c p m.device.org.c", "user:1000 p m.device",
-        "org.a q m.device",
+        "org.a p m.device", "org.a q m.device", "org.b p m.device.org.v", "org.c p m.device.org.c",
+        "user:1000 p m.device",
       ])
   }
 
@@ -45,12 +45,12 @@ struct TokenRehomingTests {
     let last = life.registry.lastEvent
     try life.ask(.renew(.device, app: nil, dryRun: false), as: root)
     #expect(
-      homes(life) == ["org.a p r1", "org.b p r2", "org.c p r3", "user:1000 p r1", "org.a q r1"])
+      homes(life) == ["org.a p r1", "org.a q r1", "org.b p r2", "org.c p r3", "user:1000 p r1"])
     #expect(
       life.told(of: .token, from: last + 1) == [
         "rehomed app=org.a provider=p device=r1 previous-device=m.device fingerprint=#org.a.t",
-        "rehomed app=user:1000 provider=p device=r1 previous-device=m.device fingerprint=#user:1000.t",
         "rehomed app=org.a provider=q device=r1 previous-device=m.device fingerprint=#u",
+        "rehomed app=user:1000 provider=p device=r1 previous-device=m.device fingerprint=#user:1000.t",
         "rehomed app=org.b provider=p device=r2 previous-device=m.device.org.v fingerprint=#org.b.t",
         "rehomed app=org.c provider=p device=r3 previous-device=m.device.org.c fingerprint=#org.c.t",
       ])
@@ -75,7 +75,7 @@ struct TokenRehomingTests {
       ])
     try life.ask(.renew(.device, app: "org.b", dryRun: false), as: root)
     #expect(life.told(of: .token, from: last + 1).count == 2)
-    #expect(homes(life)[1] == "org.b p r2")
+    #expect(homes(life)[2] == "org.b p r2")
     // Identifiers of other levels do not affect tokens.
     for level in [.vendor, .installation] as [Level] {
       try life.ask(.get(level, app: nil), as: orgA)
@@ -94,7 +94,7 @@ struct TokenRehomingTests {
     }
     try life.ask(.migrate(.device, given(1), app: nil, commits: true, forces: true), as: root)
     #expect(life.told(of: .token, from: last + 1).count == 3)
-    #expect(homes(life).filter { $0.hasSuffix(" g1") } == ["org.a p g1", "user:1000 p g1", "org.a q g1"])
+    #expect(homes(life).filter { $0.hasSuffix(" g1") } == ["org.a p g1", "org.a q g1", "user:1000 p g1"])
   }
 
   @Test(arguments: MachinePolicy.allCases) func `another machine moves tokens if identifiers change`(
@@ -127,8 +127,8 @@ struct TokenRehomingTests {
       ])
     #expect(
       homes(life) == [
-        "org.a p m.device.org.v", "org.b p m.device", "org.c p m.device.org.v", "user:1000 p m.device",
-        "org.a q m.device.org.v",
+        "org.a p m.device.org.v", "org.a q m.device.org.v", "org.b p m.device", "org.c p m.device.org.v",
+        "user:1000 p m.device",
       ])
   }
 
@@ -214,7 +214,7 @@ struct TokenRehomingTests {
     let told = life.told(of: .token, from: last + 1)
     #expect(told.count == 5)
     #expect(told.allSatisfy { $0.hasPrefix("deleted ") })
-    #expect(life.registry.tokens.all == [])
+    #expect(Array(life.registry.tokens.all) == [])
     #expect(life.registry.tokens.count == 0)
     #expect(
       life.refusal(of: .token("p", "org.a.t"), as: orgA)

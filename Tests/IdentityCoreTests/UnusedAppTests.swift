@@ -109,9 +109,53 @@ struct UnusedAppTests {
   @Test func `the daemon itself uninstalls apps that were unused for the configured days`() throws {
     var life = try life()
     for _ in 0..<3 { live(&life, using: ["user:1002"]) }
-    #expect(life.registry.removalOfUnused(days: 4, life.context(nil)).isEmpty)
-    life.take(life.registry.removalOfUnused(days: 3, life.context(nil)))
+    var last: Text?
+    #expect(life.registry.removalOfUnused(days: 4, after: &last, life.context(nil)).isEmpty)
+    #expect(last == nil)
+    life.take(life.registry.removalOfUnused(days: 3, after: &last, life.context(nil)))
     #expect(life.registry.apps.keys.sorted() == ["user:1002"])
+    #expect(last == nil)
+  }
+
+  @Test func `the daemon itself uninstalls unused apps in short steps`() throws {
+    var life = try life((0..<2_500).map { 2_000 + $0 })
+    live(&life, using: Set((0..<2_200).map { Text("user:\(2_000 + $0)") }))
+    var (last, steps): (Text?, [Int]) = (nil, [])
+    repeat {
+      let before = life.registry.apps.count
+      life.take(life.registry.removalOfUnused(days: 1, after: &last, life.context(nil)))
+      steps.append(before - life.registry.apps.count)
+    } while last != nil
+    #expect(steps.allSatisfy { $0 <= Bound.appsPerStep })
+    #expect(steps.reduce(0, +) == 300 && life.registry.apps.count == 2_200)
+  }
+
+  @Test func `an app that is used after the search for unused apps stays`() throws {
+    var life = try life((0..<20).map { 2_000 + $0 })
+    live(&life)
+    guard var search = try life.registry.search(forget(1), for: root) else {
+      Issue.record("there is no search")
+      return
+    }
+    var effort = Int.max
+    var rest = search.command(&effort)
+    // Between the search and its second step.
+    var steps = 0
+    var answer: [String] = []
+    while let command = rest {
+      let decision = try life.registry.decide(command, life.context(root))
+      life.take(decision.changes)
+      answer = life.lines(decision.reply)
+      if steps == 0 {
+        life.take(life.registry.changes(forUsed: ["user:2015"], at: Timestamp(milliseconds: life.now)))
+        try life.ask(.add("s"), as: Peer(userID: 2_017, groupID: 1, processID: 1, isAdmin: false))
+      }
+      steps += 1
+      rest = decision.nextCommand
+    }
+    #expect(steps == 3)
+    #expect(answer.last == "OK 18 left=0")
+    #expect(life.registry.apps.keys.sorted() == ["user:2015", "user:2017"])
   }
 
   @Test func `an uninstalled app leaves no record of its use`() throws {

@@ -52,7 +52,7 @@ struct Follower {
     var listed: [String] = []
     var topic: Topic?
     var attributes: [Event.Attribute] = []
-    for part in reply.allParts + [.final] {
+    for part in ((try? reply.allParts()) ?? []) + [.final] {
       switch part {
       case .word(let value): topic = Topic(rawValue: value.asText)
       case .attribute(let name, let value): attributes.append(.init(Text(name), Text(value.asText)))

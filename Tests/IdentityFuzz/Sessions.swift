@@ -190,6 +190,7 @@ struct World {
       if case .success(let reply?) = early, reply != decision.reply || !decision.changes.isEmpty {
         throw .broken("the loop answers \(reply), and the writer \(decision)")
       }
+      _ = try decision.reply.allParts()
       if command.isTrial, !decision.changes.isEmpty { throw .broken("a trial changes \(decision.changes)") }
       try expect(command, decision, by: peer)
       try taken(decision.changes)
@@ -307,7 +308,7 @@ struct World {
     read.restore(registry.history.numbered)
     for device in registry.devices { read.apply(.deviceListed(device)) }
     read.restore(registry.items.all.map(HeldItem.init))
-    let histories = registry.versions.all
+    let histories = Array(registry.versions.all)
     for history in histories {
       for release in history.releases { read.apply(.version(.installed(history.subject, release))) }
       for report in history.reports { read.apply(.version(.reported(history.subject, report))) }
@@ -331,7 +332,9 @@ struct World {
         && read.records == registry.records,
       "devices are read otherwise")
     try require(read.items.total == registry.items.total, "items are counted otherwise")
-    try require(read.versions.all == histories && read.tokens.all == registry.tokens.all, "versions are read otherwise")
+    try require(
+      Array(read.versions.all) == Array(histories) && Array(read.tokens.all) == Array(registry.tokens.all),
+      "versions are read otherwise")
     for history in histories {
       try require(history.releases.map(\.number).isAscending, "releases are out of order")
       try require(history.reports.map(\.number).isAscending, "reports are out of order")

@@ -27,16 +27,21 @@ struct ReplyTests {
     #expect(lines(reply) == ["* \"a b\" n=-3", "OK 1 flag=yes", ""])
   }
 
-  @Test func `a reply written in pieces of any length is the same`() {
+  @Test func `a reply written in pieces of any length or effort is the same`() throws {
     let reply = Reply.rows(Array(0..<20)) { (number: Int64, row) in
       row.word(.number(number))
       row.attribute("name", .text("a b"))
     }
     for length in 1..<200 {
       var bytes: [UInt8] = []
-      var written = 0
       var pieces = 1
-      while !reply.append(to: &bytes, from: &written, upTo: bytes.count + length) { pieces += 1 }
+      var rest = reply
+      // An odd length has an effort of its own: the piece ends with the first bound reached.
+      func piece() throws(Refusal) -> Bool {
+        var effort = length % 2 == 0 ? Int.max : length % 7 + 1
+        return try rest.appendPiece(to: &bytes, upTo: bytes.count + length, effort: &effort)
+      }
+      while try !piece() { pieces += 1 }
       #expect(String(decoding: bytes, as: UTF8.self).split(separator: "\n").count == 21)
       #expect(bytes == lines(reply).joined(separator: "\n").utf8.map(\.self))
       #expect(pieces > 1)

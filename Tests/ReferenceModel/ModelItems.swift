@@ -59,13 +59,22 @@ extension ReferenceModel {
       groups = [try group(request["group"])]
     }
     func isMet(_ name: String, _ value: String) -> Bool { request[name].map { $0 == value } ?? true }
-    return items.indices.filter { place in
+    return placesInOrder.filter { place in
       let item = items[place]
       return groups?.contains(item.group) != false && isMet("service", item.service) && isMet("account", item.account)
         && isMet("label", item.label ?? "")
         && request.described.allSatisfy { wanted in
           wanted.value == item.described.first { $0.name == wanted.name }?.value ?? ""
         }
+    }
+  }
+
+  /// The indices of all items in the order of their groups, services and accounts.
+  private var placesInOrder: [Int] {
+    let keys = items.map { [$0.group, $0.service, $0.account].map { Array($0.utf8) } }
+    return items.indices.sorted { left, right in
+      let differing = keys[left].indices.first { keys[left][$0] != keys[right][$0] }
+      return differing.map { keys[left][$0].lexicographicallyPrecedes(keys[right][$0]) } ?? false
     }
   }
 
@@ -132,7 +141,7 @@ extension ReferenceModel {
     }
     try requireOpen()
     for place in found { tell("deleted", items[place]) }
-    for place in found.reversed() { items.remove(at: place) }
+    for place in found.sorted().reversed() { items.remove(at: place) }
     return ["OK \(found.count)"]
   }
 
@@ -162,7 +171,7 @@ extension ReferenceModel {
   // MARK: Events
 
   mutating func removeItems(where isMeant: (Item) -> Bool) {
-    for item in items where isMeant(item) { tell("deleted", item) }
+    for place in placesInOrder where isMeant(items[place]) { tell("deleted", items[place]) }
     items.removeAll(where: isMeant)
   }
 

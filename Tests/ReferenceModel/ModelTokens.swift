@@ -78,8 +78,17 @@ extension ReferenceModel {
       return rows(page.map { row($0) })
     }
     let stale = request["stale"].flatMap { Int64($0) } ?? 0
-    return rows(
-      tokens.filter { (app == nil || $0.app == app) && now - $0.heard >= stale * 1_000 }.map { row($0) })
+    let meant = placesInOrder.map { tokens[$0] }
+      .filter { (app == nil || $0.app == app) && now - $0.heard >= stale * 1_000 }
+    return rows(meant.map { row($0) })
+  }
+
+  /// The indices of all tokens in the order of their apps' IDs, those of one app in the order of their creation.
+  private var placesInOrder: [Int] {
+    let apps = tokens.map { Array($0.app.utf8) }
+    return tokens.indices.sorted { left, right in
+      apps[left] == apps[right] ? left < right : apps[left].lexicographicallyPrecedes(apps[right])
+    }
   }
 
   mutating func invalidateToken(_ request: Request) throws(Fault) -> [String] {
@@ -111,7 +120,7 @@ extension ReferenceModel {
   /// Reports a changed device identifier of a scope to the senders of its tokens.
   mutating func rehome(_ scope: Scope) {
     guard let device = current(scope)?.value else { return }
-    for place in tokens.indices where tokens[place].device != device && deviceScope(of: tokens[place].app) == scope {
+    for place in placesInOrder where tokens[place].device != device && deviceScope(of: tokens[place].app) == scope {
       let before = tokens[place].device
       tokens[place].device = device
       tell("rehomed", tokens[place], from: before)
@@ -119,7 +128,7 @@ extension ReferenceModel {
   }
 
   mutating func removeTokens(where isMeant: (Token) -> Bool) {
-    for token in tokens where isMeant(token) { tell("deleted", token) }
+    for place in placesInOrder where isMeant(tokens[place]) { tell("deleted", tokens[place]) }
     tokens.removeAll(where: isMeant)
   }
 

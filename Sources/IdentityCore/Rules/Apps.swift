@@ -43,9 +43,8 @@ extension Registry {
     let staying = Set(entries.compactMap { refused.contains($0.key) ? nil : $0.value.manifest?.vendor })
     func leave(_ vendor: Text) { if !staying.contains(vendor) { plan.endIfDeserted(vendor, at: now) } }
     let gone = apps.filter { $0.value.manifest != nil && found[$0.key] == nil }.map(\.key)
-    let ending = gone.isEmpty ? [:] : items.ending(with: Set(gone))
-    for id in gone.sorted() {
-      plan.uninstall(id, with: ending[id] ?? [], at: now)
+    for id in gone {
+      plan.uninstall(id, at: now)
       leave(vendor(of: id))
       endTransaction()
     }
@@ -109,12 +108,11 @@ struct AppsRule: QueryRule {
   var answerKind: AnswerKind { .list }
 
   func answer(in registry: Registry, for peer: Peer, in surroundings: Surroundings) throws(Refusal) -> Reply {
-    let visible = registry.apps.filter { registry.may(peer, see: .vendor(registry.vendor(of: $0.key))) }
-    let apps = visible.sorted { $0.key < $1.key }
     let isAdmin = peer.isAdmin
-    return .rows(apps.map { (id: $0.key, vendor: registry.vendor(of: $0.key), app: $0.value) }) { row, reply in
-      reply.word(.text(row.id))
-      reply.attribute("vendor", .text(row.vendor))
+    return .rows(of: registry.visibleApps(to: peer)) { row, reply in
+      let vendor = row.app.manifest?.vendor ?? row.key
+      reply.word(.text(row.key))
+      reply.attribute("vendor", .text(vendor))
       reply.attribute("installed", .time(row.app.installed))
       reply.attribute("manifest", .yesOrNo(row.app.manifest != nil))
       guard isAdmin, let manifest = row.app.manifest else { return }
@@ -122,6 +120,13 @@ struct AppsRule: QueryRule {
       reply.attribute("container", manifest.container.map(Reply.Value.text))
       reply.grants(groups: manifest.accessGroups, rights: manifest.rights)
     }
+  }
+}
+
+extension Registry {
+  /// Returns the search for the apps that a peer may see, in the order of their IDs.
+  func visibleApps(to peer: Peer) -> Search<OrderedBlocks<InstalledApp>> {
+    Search(OrderedBlocks(apps.table)) { may(peer, see: .vendor($0.app.manifest?.vendor ?? $0.key)) }
   }
 }
 
@@ -157,8 +162,7 @@ extension Plan {
   /// Uninstalls an app without a manifest. The vendor's identifier ends with the vendor's last app.
   mutating func forget(_ id: Text, at now: Timestamp) {
     let vendor = registry.vendor(of: id)
-    let hasItems = registry.items.usage(of: registry.holder(of: id)).items > 0
-    uninstall(id, with: hasItems ? registry.items.ending(with: [id])[id] ?? [] : [], at: now)
+    uninstall(id, at: now)
     endIfDeserted(vendor, at: now)
   }
 
@@ -181,8 +185,8 @@ extension Plan {
   }
 
   /// Uninstalls an app, with its installation identifier, tokens, versions, and its items that end with the installation.
-  fileprivate mutating func uninstall(_ id: Text, with ending: [HeldItem], at now: Timestamp) {
-    for held in ending { add(.itemDeleted(held.item)) }
+  fileprivate mutating func uninstall(_ id: Text, at now: Timestamp) {
+    for held in registry.items.ending(with: id) { add(.itemDeleted(held.item)) }
     if registry[.installation(id)] != nil {
       add(.identifierEnded(.installation(id), .init(time: now, cause: .uninstalled)))
     }

@@ -76,13 +76,17 @@ struct DevicesRule: QueryRule {
     // Without its identifier, this device would look like another one.
     if own == nil { try registry.requireProof(of: .identifiers) }
     // An app with a device identifier of its own sees only this device, by that identifier.
-    let single = own.map { [ListedDevice(value: $0.value, added: $0.created)] } ?? []
-    let listed = scope == .device ? Array(registry.devices) : single
-    if scope == .device { try registry.requireProof(of: .fleet) }
-    let suspects = registry.records.suspects(among: scope == .device ? listed : [])
-    return .rows(listed) { device, reply in
+    guard scope == .device else {
+      return .rows(own.map { [ListedDevice(value: $0.value, added: $0.created)] } ?? []) { device, reply in
+        device.describe(isSelf: true, to: &reply)
+      }
+    }
+    try registry.requireProof(of: .fleet)
+    let records = registry.records
+    return .rows(of: Search(OrderedBlocks(registry.devices.table)) { _ in true }) { listed, reply in
+      let device = listed.device
       device.describe(isSelf: device.value == own?.value, to: &reply)
-      reply.attribute("suspect", suspects.contains(device.value) ? .yesOrNo(true) : nil)
+      reply.attribute("suspect", records[device.value]?.isSuspect == true ? .yesOrNo(true) : nil)
     }
   }
 }

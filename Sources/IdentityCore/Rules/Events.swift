@@ -148,49 +148,47 @@ extension Registry {
     try requireProof(of: topics.reduce([]) { $0.union($1.records) })
   }
 
-  /// `subscribe snapshot=yes`: returns a row for each current value of these topics that the peer may see.
+  /// `subscribe snapshot=yes`: returns a row for each current value of these topics that the peer may see, all of this
+  /// registry, whenever they are written.
   package func snapshot(of topics: Set<Topic>, for peer: Peer) -> Reply {
-    var reply = Reply()
-    for scope in scopes where topics.contains(scope.topic) && may(peer, see: scope.audience) {
-      guard let identifier = self[scope] else { continue }
-      let attributes = attributes(of: scope, identifier.value, previous: nil, identifier.cause)
-      append(scope.topic, attributes, to: &reply)
+    var rows: [any RowSource] = []
+    func add<Source: BlockSource>(
+      _ topic: Topic, _ search: Search<Source>, _ attributes: @escaping @Sendable (Source.Element) -> [Event.Attribute]
+    ) {
+      guard topics.contains(topic) else { return }
+      rows.append(FoundRows(search) { $1.row(of: topic, attributes($0)) })
     }
-    if topics.contains(.app) {
-      for id in apps.keys.sorted() where may(peer, see: .vendor(vendor(of: id))) {
-        append(.app, [.init("app", id), .init("vendor", vendor(of: id))], to: &reply)
-      }
-    }
-    if topics.contains(.item), itemFault == nil {
-      for held in visibleItems(to: peer) {
-        append(.item, attributes(of: held.item.key), to: &reply)
-      }
+    let identifiers = identifiersInForce { topics.contains($0.topic) && may(peer, see: $0.audience) }
+    rows.append(
+      FoundRows(identifiers) { entry, reply in
+        let (scope, identifier) = (entry.identifier.scope, entry.identifier)
+        reply.row(of: scope.topic, attributes(of: scope, identifier.value, previous: nil, identifier.cause))
+      })
+    add(.app, visibleApps(to: peer)) { [.init("app", $0.key), .init("vendor", vendor(of: $0.key))] }
+    if itemFault == nil {
+      add(.item, Search(visibleItems(to: peer)) { _ in true }) { attributes(of: $0.item.key) }
     }
     let isToldOfAll = peer.isAdmin || rights(of: peer.app).contains(.fleet)
-    if topics.contains(.version) {
-      let histories = isToldOfAll ? versions.all : [versions[.system], versions[.app(peer.app)]]
-      for history in histories where may(peer, see: history.subject.audience, of: .version) {
-        guard let current = history.current else { continue }
-        append(.version, attributes(of: history.subject, current.release), to: &reply)
-      }
+    let subjects = isToldOfAll ? nil : [.system, VersionSubject.app(peer.app)]
+    let histories =
+      subjects.map { JoinedBlocks($0.map { OrderedBlocks(versions.histories, from: $0, through: $0) }) }
+      ?? JoinedBlocks([OrderedBlocks(versions.histories)])
+    add(.version, Search(histories) { $0.current != nil && may(peer, see: $0.subject.audience, of: .version) }) {
+      history in history.current.map { attributes(of: history.subject, $0.release) } ?? []
     }
-    if topics.contains(.token) {
-      for token in isToldOfAll ? tokens.all : tokens.tokens(of: peer.app) {
-        append(.token, attributes(of: token), to: &reply)
-      }
-    }
-    guard may(peer, see: .sharing) else { return reply }
-    if topics.contains(.devices) {
-      for device in devices { append(.devices, [.init("value", Text("\(device.value)"))], to: &reply) }
-    }
-    if topics.contains(.account) { append(.account, [.init("value", account ?? "")], to: &reply) }
-    return reply
+    add(.token, Search(isToldOfAll ? tokens.blocks : tokens.blocks(of: peer.app)) { _ in true }) { attributes(of: $0) }
+    guard may(peer, see: .sharing) else { return .rows(of: rows) }
+    add(.devices, Search(OrderedBlocks(devices.table)) { _ in true }) { [.init("value", Text("\($0.device.value)"))] }
+    add(.account, Search(ArrayBlocks([account ?? ""])) { _ in true }) { [.init("value", $0)] }
+    return .rows(of: rows)
   }
+}
 
-  private func append(_ topic: Topic, _ attributes: [Event.Attribute], to reply: inout Reply) {
-    reply.row()
-    reply.word(.string(topic.rawValue))
-    reply.attributes(attributes)
+extension Reply {
+  fileprivate mutating func row(of topic: Topic, _ attributes: [Event.Attribute]) {
+    row()
+    word(.string(topic.rawValue))
+    self.attributes(attributes)
   }
 }
 

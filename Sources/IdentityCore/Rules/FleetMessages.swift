@@ -20,7 +20,8 @@ struct RecordsRule: QueryRule {
   var answerKind: AnswerKind { .list }
 
   func answer(in registry: Registry, for peer: Peer, in surroundings: Surroundings) throws(Refusal) -> Reply {
-    .rows(registry.records.page(after: device, limit: limit)) { record, reply in
+    let page = OrderedBlocks(registry.records.table, from: device, isBehind: device != nil)
+    return .rows(of: Search(page) { _ in true }, limit: limit ?? .max) { record, reply in
       reply.word(.uuid(record.device))
       reply.attribute("generation", .number(Int64(record.generation)))
       reply.attribute("counter", .string("\(record.counter)"))

@@ -48,7 +48,7 @@ package struct RenewRule: ChangeRule {
     let id = try registry.app(named: namedApp, by: peer)
     guard level == .device || registry.apps[id] != nil else { throw .notFound("\(id) is not installed") }
     let scope = registry.scope(level, app: id)
-    if dryRun { return Decision(reply: registry.rows(of: registry.renewed(with: scope))) }
+    if dryRun { return Decision(reply: registry.renewal(of: scope)) }
     guard let context else { return nil }
     var plan = Plan(registry)
     let previous = registry[scope]?.value
@@ -80,7 +80,9 @@ struct HistoryRule: QueryRule {
     // If an app is gone, only its installation scope is still known. The manifest determined its other scopes.
     let app = try registry.app(named: namedApp, by: peer, remembered: level == .installation)
     // The order of the changes, which is independent of the clock.
-    return .rows(registry.history.identifiers(of: registry.scope(level, app: app))) { identifier, reply in
+    let history = registry.history
+    return .rows(history.numbers(of: registry.scope(level, app: app))) { number, reply in
+      guard let identifier = history[number: number] else { return }
       reply.word(.uuid(identifier.value))
       reply.attribute("from", .time(identifier.created))
       reply.attribute("until", (identifier.end?.time).map(Reply.Value.time))
@@ -118,15 +120,35 @@ struct ResolveRule: QueryRule {
 // MARK: - Identifiers
 
 extension Registry {
+  /// Returns the search for the identifiers in force that are meant, in the order in which they came into force.
+  func identifiersInForce(where isMeant: @escaping @Sendable (Scope) -> Bool)
+    -> Search<OrderedBlocks<NumberedIdentifier>>
+  {
+    Search(OrderedBlocks(history.table)) { $0.identifier.end == nil && isMeant($0.identifier.scope) }
+  }
+
   /// Returns the scopes renewed together. With the shared device identifier, those of apps and vendors are renewed too.
   fileprivate func renewed(with scope: Scope) -> [Scope] {
     guard scope == .device else { return [scope] }
     return [.device] + scopes.filter { $0 != .device && $0.level == .device }
   }
 
-  /// Returns a row for the identifier of each scope, as the dry runs of `renew` and `seal` do.
-  func rows(of scopes: [Scope]) -> Reply {
-    .rows(scopes.compactMap { self[$0] }) { identifier, reply in
+  /// Returns a row for each identifier that `renew` would change: first that of the scope, then the others.
+  fileprivate func renewal(of scope: Scope) -> Reply {
+    let own = history.inForce[scope].flatMap { history.table[$0] }
+    let others = identifiersInForce { scope == .device && $0 != .device && $0.level == .device }
+    return .countedRows(of: [
+      Self.rows(of: Search(ArrayBlocks(own.map { [$0] } ?? [])) { _ in true }), Self.rows(of: others),
+    ])
+  }
+
+  /// Returns a row for each identifier in force.
+  var identifierRows: Reply { .countedRows(of: [Self.rows(of: identifiersInForce { _ in true })]) }
+
+  private static func rows<Source: BlockSource<NumberedIdentifier>>(of search: Search<Source>) -> any RowSource {
+    FoundRows(search) { entry, reply in
+      let identifier = entry.identifier
+      reply.row()
       reply.word(.string(identifier.scope.level.rawValue))
       reply.word(.uuid(identifier.value))
       reply.attribute("app", identifier.scope.app.map(Reply.Value.text))

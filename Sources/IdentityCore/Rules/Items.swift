@@ -120,7 +120,9 @@ struct FindItemsRule: QueryRule {
 
   func answer(in registry: Registry, for peer: Peer, in surroundings: Surroundings) throws(Refusal) -> Reply {
     let (app, marksOthers) = (peer.app, marksOthers)
-    return .rows(try registry.matches(condition, for: peer, limit: limit ?? .max)) { held, reply in
+    return .rows(
+      of: try registry.search(condition, for: peer), limit: limit ?? .max, orRefuse: ItemCondition.isUnmet
+    ) { held, reply in
       held.item.describe(to: &reply)
       reply.attribute("own", marksOthers && held.item.owner != app ? .yesOrNo(false) : nil)
     }
@@ -153,59 +155,80 @@ package struct UpdateItemRule: ChangeRule {
 }
 
 /// `item delete`: deletes the items that meet a condition.
-package struct DeleteItemsRule: ChangeRule {
+///
+/// The items are looked for before the change is decided, and are deleted in several steps if they are many.
+package struct DeleteItemsRule: SearchRule {
   let condition: ItemCondition
+  /// The items found, as far as they are not deleted; nil before the search.
+  var found: ArraySlice<HeldItem>?
+  /// The number of items deleted so far.
+  var deleted = 0
   package var basis: Basis { Basis(whole: [.apps, .items]) }
+  package var answerKind: AnswerKind { found == nil ? .search : .steps }
 
-  package func decide(in registry: Registry, for peer: Peer, _ context: Context?) throws(Refusal) -> Decision? {
+  package func search(in registry: Registry, for peer: Peer) throws(Refusal) -> ObjectSearch {
     // Requires a condition, so that nothing is deleted by oversight, and a single group.
     guard !condition.isEmpty, condition.groups != .all else {
       throw .badArgument(verb: "item delete", .combination("give at least one condition, and one group"))
     }
-    let found = try registry.matches(condition, for: peer, limit: context == nil ? 1 : .max)
+    return ObjectSearch(try registry.search(condition, for: peer)) { [condition] in
+      DeleteItemsRule(condition: condition, found: $0[...])
+    }
+  }
+
+  package func decide(in registry: Registry, for peer: Peer, _ context: Context?) throws(Refusal) -> Decision? {
+    guard let found else { return try decideAtOnce(in: registry, for: peer, context) }
+    guard !found.isEmpty || deleted > 0 else { throw ItemCondition.isUnmet }
     guard context != nil else { return nil }
-    return Decision(changes: found.map { .itemDeleted($0.item) }, reply: .done(.number(Int64(found.count))))
+    let group = try registry.groups(of: condition, for: peer).first
+    // The items may have changed since the search.
+    let present = found.prefix(Bound.changesPerStep).compactMap { registry.items[held: $0.item.key] }
+      .filter { $0.item.key.group == group && condition.isMet(by: $0.item) }
+    let rest = found.dropFirst(Bound.changesPerStep)
+    let count = deleted + present.count
+    guard !rest.isEmpty || count > 0 else { throw ItemCondition.isUnmet }
+    var decision = Decision(changes: present.map { .itemDeleted($0.item) }, reply: .done(.number(Int64(count))))
+    if !rest.isEmpty {
+      decision.next = DeleteItemsRule(condition: condition, found: rest, deleted: count)
+    }
+    return decision
   }
 }
 
 // MARK: - Items
 
 extension Registry {
-  /// Returns up to `limit` items that meet a condition, in the order in which they were added.
-  ///
-  /// - Throws: `notFound` if no item meets the condition.
-  fileprivate func matches(_ condition: ItemCondition, for peer: Peer, limit: Int) throws(Refusal) -> [HeldItem] {
-    let found = try candidates(condition, for: peer, limit: limit)
-    guard !found.isEmpty else { throw .notFound("no item matches the conditions") }
-    return found
+  /// Returns the search for the items that meet a condition, in the order of their keys.
+  fileprivate func search(_ condition: ItemCondition, for peer: Peer) throws(Refusal) -> Search<JoinedBlocks<ItemRange>>
+  {
+    let groups = try groups(of: condition, for: peer)
+    let ranges =
+      peer.isAdmin && condition.groups == .all
+      ? [ItemRange(items.held)]
+      : groups.map { ItemRange(items.held, group: $0, service: condition.service, account: condition.account) }
+    return Search(JoinedBlocks(ranges)) { condition.isMet(by: $0.item) }
   }
 
-  private func candidates(_ condition: ItemCondition, for peer: Peer, limit: Int) throws(Refusal) -> [HeldItem] {
-    let groups: [Text]
+  /// Returns the groups in which a condition looks for items, in order. For an admin, `group=*` means all groups, of
+  /// which none is returned.
+  fileprivate func groups(of condition: ItemCondition, for peer: Peer) throws(Refusal) -> [Text] {
     switch condition.groups {
-    case .own: groups = [try group(named: nil, for: peer)]
-    case .named(let name): groups = [try group(named: name, for: peer)]
+    case .own: return [try group(named: nil, for: peer)]
+    case .named(let name): return [try group(named: name, for: peer)]
     case .all:
       _ = try group(named: nil, for: peer)
-      if peer.isAdmin { return Array(items.held.lazy.filter { condition.isMet(by: $0.item) }.prefix(limit)) }
-      groups = usableGroups(of: peer)
+      return peer.isAdmin ? [] : usableGroups(of: peer)
     }
-    if let service = condition.service, let account = condition.account {
-      return Array(
-        groups.compactMap { items[held: ItemKey(group: $0, service: service, account: account)] }
-          .filter { condition.isMet(by: $0.item) }.inOrder.prefix(limit))
-    }
-    return Array(groups.flatMap { items.items(in: $0).filter { condition.isMet(by: $0.item) } }.inOrder.prefix(limit))
   }
 
   /// Returns the groups that a peer may use, each once. A manifest may list the app's own group, or a group twice.
   private func usableGroups(of peer: Peer) -> [Text] { Set([peer.app] + accessGroups(of: peer.app)).sorted() }
 
-  /// Returns all items that a peer may see, in the order in which they were added.
-  func visibleItems(to peer: Peer) -> [HeldItem] {
-    if peer.isAdmin { return Array(items.held) }
-    guard isInstalledOrUnclaimed(peer.app) else { return [] }
-    return usableGroups(of: peer).flatMap { Array(items.items(in: $0)) }.inOrder
+  /// Returns the items that a peer may see, in the order of their keys.
+  func visibleItems(to peer: Peer) -> JoinedBlocks<ItemRange> {
+    if peer.isAdmin { return JoinedBlocks([ItemRange(items.held)]) }
+    guard isInstalledOrUnclaimed(peer.app) else { return JoinedBlocks([]) }
+    return JoinedBlocks(usableGroups(of: peer).map { ItemRange(items.held, group: $0) })
   }
 
   /// Checks the quotas of an item's owner and of all apps together.
@@ -267,6 +290,11 @@ extension Registry {
       of: limits.itemBytes, atMost: room.bytes, used: items.total.bytes, own: own.bytes, principals: items.principals)
     return room
   }
+}
+
+extension ItemCondition {
+  /// The refusal if no item meets the condition.
+  fileprivate static var isUnmet: Refusal { .notFound("no item matches the conditions") }
 }
 
 extension Text {

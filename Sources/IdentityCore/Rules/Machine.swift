@@ -171,12 +171,12 @@ struct SealRule: ChangeRule {
   var answerKind: AnswerKind { dryRun ? .list : .plain }
 
   func decide(in registry: Registry, for peer: Peer, _ context: Context?) throws(Refusal) -> Decision? {
-    if dryRun { return Decision(reply: registry.rows(of: registry.scopes)) }
+    if dryRun { return Decision(reply: registry.identifierRows) }
     guard !registry.isSealed else { return Decision(reply: .done) }
     guard let context else { return nil }
     var plan = Plan(registry)
     for scope in registry.scopes { plan.add(.identifierEnded(scope, .init(time: context.now, cause: .sealed))) }
-    for held in registry.items.held.inOrder { plan.add(.itemDeleted(held.item)) }
+    for held in registry.items.held { plan.add(.itemDeleted(held.item)) }
     for token in registry.tokens.all { plan.add(.tokenDeleted(token)) }
     for history in registry.versions.all { plan.forgetVersions(of: history.subject) }
     plan.add(.sealed)

@@ -71,12 +71,10 @@ struct ListTokensRule: QueryRule {
   var answerKind: AnswerKind { .list }
 
   func answer(in registry: Registry, for peer: Peer, in surroundings: Surroundings) throws(Refusal) -> Reply {
-    var tokens = try registry.tokens(of: owners, for: peer)
-    if let stale {
-      let now = surroundings.now()
-      tokens = tokens.filter { now.milliseconds - $0.confirmed.milliseconds >= stale * 1_000 }
-    }
-    return .rows(tokens) { $0.describe(to: &$1) }
+    let search: Search<TokenBlocks>
+    let latest = stale.map { surroundings.now().milliseconds - $0 * 1_000 } ?? .max
+    search = Search(try registry.tokens(of: owners, for: peer)) { $0.confirmed.milliseconds <= latest }
+    return .rows(of: search) { $0.describe(to: &$1) }
   }
 }
 
@@ -124,12 +122,12 @@ struct DeleteTokenRule: ChangeRule {
 // MARK: - Tokens
 
 extension Registry {
-  fileprivate func tokens(of owners: TokenOwners, for peer: Peer) throws(Refusal) -> [Token] {
+  fileprivate func tokens(of owners: TokenOwners, for peer: Peer) throws(Refusal) -> TokenBlocks {
     switch owners {
-    case .app(let named): return tokens.tokens(of: try app(named: named, by: peer))
+    case .app(let named): return tokens.blocks(of: try app(named: named, by: peer))
     case .all:
       try require(.fleet, of: peer)
-      return tokens.all
+      return tokens.blocks
     case .page(let app, let limit):
       try require(.fleet, of: peer)
       return tokens.page(after: app, limit: limit)
@@ -211,7 +209,7 @@ extension Plan {
   /// Assigns tokens to a new device identifier of a scope. Senders have to know the device by that identifier.
   mutating func rehomeTokens(of scope: Scope) {
     guard let device = registry[scope]?.value else { return }
-    let tokens = scope.app.map { registry.tokens.tokens(of: $0) } ?? registry.tokens.all
+    let tokens = scope.app.map { registry.tokens.tokens(of: $0) } ?? Array(registry.tokens.all)
     for token in tokens where token.device != device && registry.deviceScope(of: token.app) == scope {
       add(.tokenStored(token.with(device: device), .rehomed(from: token.device)))
     }

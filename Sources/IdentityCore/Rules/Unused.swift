@@ -51,29 +51,47 @@ extension Registry {
     return changes
   }
 
-  /// Returns the IDs of apps that meet a condition and whose removal deletes no items, in order.
+  /// Returns the search for the apps that meet a condition and whose removal deletes no items, in the order of their IDs.
   ///
   /// Such an app has no manifest and no items, and no item is in its access group.
-  func forgettable(_ condition: AppCondition) -> [Text] {
-    let today = day?.day ?? 0
-    let candidates = apps.filter { id, app in
-      guard app.manifest == nil, items.isEmpty(group: id) else { return false }
-      if let unused = condition.unused {
-        guard let use = use(of: id), today - use.day >= Int64(unused) else { return false }
-      }
-      return condition.pattern.map { id.matches($0) } ?? true
-    }.map(\.key)
-    // A scan of all items is needed only if a holder that is charged for one of these apps has items.
-    guard candidates.contains(where: { items.usage(of: holder(of: $0)).items > 0 }) else { return candidates.sorted() }
-    let owners = Set(items.all.map(\.owner))
-    return candidates.filter { !owners.contains($0) }.sorted()
+  fileprivate func search(_ condition: AppCondition) -> Search<OrderedBlocks<InstalledApp>> {
+    Search(OrderedBlocks(apps.table)) { isForgettable($0, condition) }
   }
 
-  /// `ForgetUnused=`: returns the changes that uninstall apps after so many days without use, for one batch of apps.
-  package func removalOfUnused(days: Int, _ context: Context) -> [Change] {
-    guard !isSealed else { return [] }
-    return removal(
-      of: forgettable(AppCondition(unused: days, pattern: nil)).prefix(Bound.forgottenTogether), context)
+  fileprivate func isForgettable(_ installed: InstalledApp, _ condition: AppCondition) -> Bool {
+    let id = installed.key
+    guard installed.app.manifest == nil, items.isEmpty(group: id), !items.isOwner(id) else { return false }
+    if let unused = condition.unused {
+      guard let use = use(of: id), (day?.day ?? 0) - use.day >= Int64(unused) else { return false }
+    }
+    return condition.pattern.map { id.matches($0) } ?? true
+  }
+
+  /// `ForgetUnused=`: returns the changes that uninstall apps after so many days without use, for one step.
+  ///
+  /// - Parameter last: the app after which the step begins; nil for the first step. Receives the last app examined; nil
+  ///   after the last step.
+  package func removalOfUnused(days: Int, after last: inout Text?, _ context: Context) -> [Change] {
+    guard !isSealed else {
+      last = nil
+      return []
+    }
+    let condition = AppCondition(unused: days, pattern: nil)
+    var search = Search(OrderedBlocks(apps.table, from: last, isBehind: last != nil)) { isForgettable($0, condition) }
+    var found: [Text] = []
+    var effort = Bound.appsPerSearch
+    var hasEnded = false
+    search: while found.count < Bound.appsPerStep {
+      switch search.step(&effort) {
+      case .found(let unused): found.append(unused.key)
+      case .paused: break search
+      case .ended:
+        hasEnded = true
+        break search
+      }
+    }
+    last = hasEnded ? nil : search.last?.key ?? last
+    return removal(of: found, context)
   }
 
   fileprivate func removal(of ids: some Sequence<Text>, _ context: Context) -> [Change] {
@@ -97,26 +115,71 @@ extension RegistryCommand {
 /// `app forget unused=DAYS app=PATTERN`: uninstalls or lists apps without a manifest and without items, and counts those
 /// left for the next request.
 ///
+/// The apps are looked for before the change is decided, and are uninstalled in several steps if they are many.
+///
 /// - Throws: `denied` without admin rights.
-struct ForgetMatchingRule: ChangeRule {
+struct ForgetMatchingRule: SearchRule {
   let condition: AppCondition
   let dryRun: Bool
+  /// The apps found; nil before the search.
+  var found: Found?
   var basis: Basis { Basis(whole: [.apps, .uses]) }
+  var answerKind: AnswerKind { found == nil ? .search : dryRun ? .list : .steps }
 
-  func decide(in registry: Registry, for peer: Peer, _ context: Context?) throws(Refusal) -> Decision? {
+  /// An app that is not used, with its last use.
+  struct UnusedApp: Equatable, Sendable {
+    let installed: InstalledApp
+    let use: AppUse?
+  }
+
+  /// The result of the search.
+  struct Found: Equatable, Sendable {
+    /// The apps that are still to be uninstalled.
+    var apps: ArraySlice<UnusedApp>
+    /// The apps that were uninstalled.
+    var gone: [UnusedApp] = []
+    /// The number of apps that are left for the next request.
+    let left: Int
+  }
+
+  func search(in registry: Registry, for peer: Peer) throws(Refusal) -> ObjectSearch {
     guard peer.isAdmin else {
       throw .denied(app: peer.app, userID: peer.userID, grant: "admin rights to forget apps by unused= and app=")
     }
-    guard let context else { return nil }
-    let found = registry.forgettable(condition)
-    let now = found.prefix(Bound.forgottenTogether)
-    var reply = Reply.rows(Array(now)) { id, reply in
-      reply.word(.text(id))
-      reply.attribute("installed", (registry.apps[id]?.installed).map(Reply.Value.time))
-      reply.attribute("used", registry.use(of: id)?.date.start.map(Reply.Value.time))
+    return ObjectSearch(registry.search(condition)) { [condition, dryRun] all in
+      let now = all.prefix(Bound.forgottenTogether)
+      let apps = now.map { UnusedApp(installed: $0, use: registry.use(of: $0.key)) }
+      return ForgetMatchingRule(
+        condition: condition, dryRun: dryRun, found: Found(apps: apps[...], left: all.count - now.count))
     }
-    reply.attribute("left", .number(Int64(found.count - now.count)))
-    return Decision(changes: dryRun ? [] : registry.removal(of: now, context), reply: reply)
+  }
+
+  func decide(in registry: Registry, for peer: Peer, _ context: Context?) throws(Refusal) -> Decision? {
+    guard var found else { return try decideAtOnce(in: registry, for: peer, context) }
+    if dryRun { return Decision(reply: reply(Array(found.apps), left: found.left)) }
+    guard let context else { return nil }
+    // An app may have been used, or got an item, since the search.
+    let present = found.apps.prefix(Bound.appsPerStep).filter { app in
+      registry.apps.table[app.installed.key].map { registry.isForgettable($0, condition) } ?? false
+    }
+    found.apps = found.apps.dropFirst(Bound.appsPerStep)
+    found.gone += present
+    var decision = Decision(
+      changes: registry.removal(of: present.map(\.installed.key), context), reply: reply(found.gone, left: found.left))
+    if !found.apps.isEmpty {
+      decision.next = ForgetMatchingRule(condition: condition, dryRun: false, found: found)
+    }
+    return decision
+  }
+
+  private func reply(_ apps: [UnusedApp], left: Int) -> Reply {
+    var reply = Reply.rows(apps) { app, reply in
+      reply.word(.text(app.installed.key))
+      reply.attribute("installed", .time(app.installed.app.installed))
+      reply.attribute("used", app.use?.date.start.map(Reply.Value.time))
+    }
+    reply.attribute("left", .number(Int64(left)))
+    return reply
   }
 }
 

@@ -81,14 +81,11 @@ struct VersionStatesRule: QueryRule {
   var answerKind: AnswerKind { .list }
 
   func answer(in registry: Registry, for peer: Peer, in surroundings: Surroundings) throws(Refusal) -> Reply {
-    let reports = registry.versions.all.compactMap { history in
-      history.subject.app.flatMap { app in
-        history.current.map { (app, $0, history.installed($0.release)?.installed) }
-      }
-    }
-    return .rows(reports) { report, reply in
-      report.1.describe(installed: report.2, to: &reply)
-      reply.attribute("app", .text(report.0))
+    .rows(of: Search(OrderedBlocks(registry.versions.histories)) { $0.subject.app != nil && $0.current != nil }) {
+      history, reply in
+      guard let current = history.current else { return }
+      current.describe(installed: history.installed(current.release)?.installed, to: &reply)
+      reply.attribute("app", history.subject.app.map(Reply.Value.text))
     }
   }
 }

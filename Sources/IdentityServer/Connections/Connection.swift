@@ -241,7 +241,7 @@ extension Connection {
     particulars = changed.isEmpty ? nil : changed
   }
 
-  /// The rest of the list or backup in progress.
+  /// The rest of the list, search or backup in progress.
   private(set) var outgoing: LongAnswer? {
     get { particulars?.outgoing }
     set { change(newValue != nil) { $0.outgoing = newValue } }
@@ -251,6 +251,7 @@ extension Connection {
   func begin(_ answer: LongAnswer) {
     switch answer {
     case .backup: session.beginBackup()
+    case .search: session.beginSearch()
     case .uuids, .reply: session.beginRows()
     }
     outgoing = session.hasLongAnswer ? answer : nil

@@ -216,6 +216,8 @@ final class ConnectionService: TurnService {
     if !connection.hasOutput { swap(&connection.output, &spareOutput) }
     var start = first
     var budget = connections.turn.requests
+    // Set with the second request, so that a single one reads no clock.
+    var turnEnd: UInt64?
     let limit = connection.share.limits.lineLength
     while connection.hasRoom {
       guard let end = bytes.firstIndex(of: UInt8(ascii: "\n"), from: max(start, connection.searched)) else {
@@ -228,7 +230,7 @@ final class ConnectionService: TurnService {
         dispatcher.refuseLongLine(connection)
         break
       }
-      guard budget > 0 else {
+      guard budget > 0, !isTurnOver(start > first, &turnEnd) else {
         scheduler.enqueue(connection)
         break
       }
@@ -240,6 +242,19 @@ final class ConnectionService: TurnService {
       if connection.session.hasSecret { sendSecret(connection) }
     }
     return start
+  }
+
+  /// Returns whether a connection has used up the time of a turn. Its first request is always carried out.
+  ///
+  /// - Parameter end: the end of the turn; nil before the second request.
+  private func isTurnOver(_ hasBegun: Bool, _ end: inout UInt64?) -> Bool {
+    guard hasBegun else { return false }
+    let now = Clock.monotonicMicroseconds
+    guard let known = end else {
+      end = now + connections.turn.microseconds
+      return false
+    }
+    return now >= known
   }
 
   // MARK: Turns
@@ -268,7 +283,7 @@ final class ConnectionService: TurnService {
       publisher.fill(connection)
       try flush(connection)
       if connection.wantsPiece {
-        encoder.appendPiece(to: connection)
+        dispatcher.goOn(connection)
         try flush(connection)
         // The rest of the answer follows in later turns, so that other connections are served in between.
         if connection.wantsPiece { scheduler.enqueue(connection) }
@@ -336,7 +351,7 @@ final class ConnectionService: TurnService {
         // The client reads no more, and has left output unread if the connection is reset. Requests that it sent
         // completely are still carried out.
         connection.sent = connection.output.count
-        connection.goOn(with: nil)
+        if !connection.session.isSearching { connection.goOn(with: nil) }
         publisher.endSubscription(of: connection)
       }
     }

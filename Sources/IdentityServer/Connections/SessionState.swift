@@ -43,6 +43,8 @@ struct SessionState: Equatable, Sendable {
   /// An answer after which no other request is carried out until the client has received it.
   enum ExclusiveAnswer: Equatable, Sendable {
     case secret, backup
+    /// The answer to a change that is made in several steps, between which the writer serves others.
+    case steps
   }
 
   /// The answers in progress.
@@ -52,6 +54,8 @@ struct SessionState: Equatable, Sendable {
     case writer(jobs: UInt32, last: ExclusiveAnswer?)
     /// The output ends with a secret. Nothing is appended to such output, and it is wiped once it is sent.
     case secret
+    /// The objects of a change are looked for in pieces, whether or not the client reads.
+    case search
     /// A list is written in pieces, whether or not the client reads.
     case rows
     /// A backup is written in pieces, each after the client has read the one before.
@@ -120,6 +124,9 @@ extension SessionState {
   /// The output ends with a secret now.
   mutating func beginSecret() { answer = .secret }
 
+  /// The objects of a change are to be looked for in pieces, also for a client that has hung up.
+  mutating func beginSearch() { answer = .search }
+
   /// A list is to be written in pieces. A client that has hung up gets none.
   mutating func beginRows() { if reading != .final { answer = .rows } }
 
@@ -164,10 +171,13 @@ extension SessionState {
   /// Whether an answer is written in pieces.
   var hasLongAnswer: Bool {
     switch answer {
-    case .rows, .backup: true
+    case .search, .rows, .backup: true
     case .none, .writer, .secret, .unread: false
     }
   }
+
+  /// Whether the objects of a change are looked for.
+  var isSearching: Bool { if case .search = answer { true } else { false } }
 
   /// Whether the output ends with a secret.
   var hasSecret: Bool { if case .secret = answer { true } else { false } }
@@ -235,7 +245,7 @@ extension SessionState {
     return switch answer {
     case .none: true
     case .writer(let jobs, last: nil): jobs < most
-    case .writer, .secret, .rows, .backup, .unread: false
+    case .writer, .secret, .search, .rows, .backup, .unread: false
     }
   }
 
@@ -244,14 +254,14 @@ extension SessionState {
     guard case .serving = phase else { return false }
     return switch answer {
     case .none, .writer: true
-    case .secret, .rows, .backup, .unread: false
+    case .secret, .search, .rows, .backup, .unread: false
     }
   }
 
   /// Whether the next piece of a long answer should be appended to the output.
   func wantsPiece(hasOutput: Bool) -> Bool {
     switch answer {
-    case .rows: true
+    case .search, .rows: true
     case .backup: !hasOutput
     case .none, .writer, .secret, .unread: false
     }

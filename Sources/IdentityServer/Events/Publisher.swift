@@ -16,9 +16,11 @@ final class Publisher {
 
   // MARK: Subscriptions
 
-  /// `subscribe`: answers, and begins or extends the connection's subscription.
+  /// `subscribe`: begins or extends the connection's subscription.
+  ///
+  /// - Returns: the answer. Events follow once all of it is in the output.
   func subscribe(_ connection: Connection, to topics: Set<Topic>, since number: EventNumber?, snapshot: Bool)
-    throws(Refusal)
+    throws(Refusal) -> Reply
   {
     let registry = state.registry
     let last = state.events.last
@@ -41,10 +43,10 @@ final class Publisher {
     reply.ok()
     reply.word(.number(since ?? last))
     reply.attribute("epoch", .text(state.events.epoch))
-    reply.append(to: &connection.output)
     if !connection.isSubscribed { adopt(Subscription(at: since ?? last), of: connection) }
     // Requested past events follow in the connection's turns.
     connection.subscription?.add(topics, after: since ?? last, now: last)
+    return reply
   }
 
   private func requireRoom(for connection: Connection) throws(Refusal) {

@@ -2,6 +2,7 @@ import Attestation
 import IdentityCore
 import IdentityStore
 import IdentityWire
+import LinuxSystem
 
 /// Encodes answers into the output of connections: long answers in pieces, and secrets from guarded memory.
 final class AnswerEncoder {
@@ -10,29 +11,46 @@ final class AnswerEncoder {
   private let secretMemory: SecretMemory
   private let uuids: FreshUUIDs
   private let handover: Handover
+  private let measurements: Measurements
 
   init(
     _ state: CommittedState, _ connections: ConnectionTable, _ secretMemory: SecretMemory, _ uuids: FreshUUIDs,
-    _ handover: Handover
+    _ handover: Handover, _ measurements: Measurements
   ) {
     self.state = state
     self.connections = connections
     self.secretMemory = secretMemory
     self.uuids = uuids
     self.handover = handover
+    self.measurements = measurements
   }
 
-  /// Appends an answer from the registry.
+  /// Appends an answer from the registry, or begins to append it in pieces.
   ///
+  /// - Parameter verb: the index of the verb in ``VerbTable/verbs``.
   /// - Returns: false if the writer has to be asked for the secret of the answer. Nothing is appended then.
-  func append(_ reply: Reply, to connection: Connection) throws(Refusal) -> Bool {
+  func append(_ reply: Reply, _ verb: Int, to connection: Connection) throws(Refusal) -> Bool {
     if let item = reply.item { return try append(reply, of: item, to: connection) }
-    var written = 0
-    let length = connection.output.count + connections.turn.pieceLength
-    if !reply.append(to: &connection.output, from: &written, upTo: length) {
-      connection.begin(.reply(reply, written: written))
+    guard reply.hasRows else {
+      reply.append(to: &connection.output)
+      return true
     }
+    var rest = reply
+    let length = connection.output.count + connections.turn.pieceLength
+    if try !appendPiece(of: &rest, to: &connection.output, upTo: length) { connection.begin(.reply(rest, verb: verb)) }
     return true
+  }
+
+  /// Appends rows until the output has a length or the time of a turn is over.
+  ///
+  /// - Returns: whether the answer is complete.
+  private func appendPiece(of reply: inout Reply, to output: inout [UInt8], upTo length: Int) throws(Refusal) -> Bool {
+    let end = Clock.monotonicMicroseconds + connections.turn.microseconds
+    repeat {
+      var effort = Bound.elementsBetweenLooks
+      if try reply.appendPiece(to: &output, upTo: length, effort: &effort) { return true }
+    } while output.count < length && Clock.monotonicMicroseconds < end
+    return false
   }
 
   /// Appends the writer's answer, or starts sending the backup that the answer contains.
@@ -109,10 +127,17 @@ final class AnswerEncoder {
       if isWhole { connection.awaitReader(of: backup) } else { connection.goOn(with: .backup(backup)) }
     case .uuids(let left, let count, let version):
       connection.goOn(with: appendUUIDs(left: left, of: count, version, to: &connection.output, upTo: length))
-    case .reply(let reply, var written):
-      let isWhole = reply.append(to: &connection.output, from: &written, upTo: length)
-      connection.goOn(with: isWhole ? nil : .reply(reply, written: written))
-    case nil: break
+    case .reply(var reply, let verb):
+      do throws(Refusal) {
+        let isWhole = try appendPiece(of: &reply, to: &connection.output, upTo: length)
+        connection.goOn(with: isWhole ? nil : .reply(reply, verb: verb))
+        if isWhole { measurements.countAnswer(to: verb, nil) }
+      } catch {
+        connection.goOn(with: nil)
+        error.append(to: &connection.output)
+        measurements.countAnswer(to: verb, error.code)
+      }
+    case .search, nil: break
     }
   }
 
@@ -149,6 +174,8 @@ enum LongAnswer {
   case backup(OutgoingBackup)
   /// Rows of new UUIDs.
   case uuids(left: Int, of: Int, UUIDVersion)
-  /// A computed reply, and the number of its rows that are written.
-  case reply(Reply, written: Int)
+  /// The rest of a reply to a verb, which is given by its index in ``VerbTable/verbs``.
+  case reply(Reply, verb: Int)
+  /// The search for the objects of a change, which a request with this verb asks for.
+  case search(ObjectSearch, verb: Int)
 }

@@ -67,25 +67,9 @@ final class RequestDispatcher {
         // Answers keep the order of the requests.
         guard !connection.session.isAtWriter else { return false }
         if command.isListing, !mayList(connection) { return false }
-        try answer(command, connection)
+        try answer(command, verb, connection)
       case .registry(let command):
-        // A list that waits behind a change would be held in memory as a whole.
-        let kind = command.rule.answerKind
-        if kind == .list, connection.session.isAtWriter || !mayList(connection) { return false }
-        if kind == .lease {
-          // Its conflict is answered here, so it keeps the order of the answers.
-          guard !connection.session.isAtWriter else { return false }
-          try state.registry.requireRight(of: command, for: connection.peer)
-          try lease.take(for: connection)
-        }
-        if !connection.session.isAtWriter, state.isStarted,
-          let reply = try state.registry.answer(command, for: connection.peer, in: surroundings),
-          try encoder.append(reply, to: connection)
-        {
-          if kind == .lease { lease.settle(connection, isOpen: true) }
-          break
-        }
-        try submit(.registry(command), verb, of: connection)
+        guard try carryOut(command, verb, connection) else { return false }
       case .store(let command):
         guard case .restore(let dryRun, let adoptsDevice) = command else {
           try submit(.store(command), verb, of: connection)
@@ -99,8 +83,8 @@ final class RequestDispatcher {
       if command.hasStandingAnswer, !connection.session.isAtWriter {
         known.keep(line, verb: verb, of: connection.held.number, connection.output, from: start)
       }
-      // A request at the writer is counted when its answer arrives.
-      if connection.session.jobs == jobs { measurements.countAnswer(to: verb, nil) }
+      // A request at the writer is counted when its answer arrives, and a search or a list when it ends.
+      if connection.session.jobs == jobs, !connection.isCountedLater { measurements.countAnswer(to: verb, nil) }
     } catch {
       // A refusal keeps the order too: the line is dispatched again after the earlier answers.
       guard !connection.session.isAtWriter else { return false }
@@ -115,7 +99,77 @@ final class RequestDispatcher {
     return true
   }
 
-  /// Returns whether the connection may begin a list now, and else marks it as waiting for a place.
+  /// Carries out a request to the registry: answers it, begins a search, or sends it to the writer.
+  ///
+  /// - Returns: false if the request must wait; see ``dispatch(_:of:)``.
+  private func carryOut(_ command: RegistryCommand, _ verb: Int, _ connection: Connection) throws(Refusal) -> Bool {
+    let kind = command.rule.answerKind
+    switch kind {
+    case .list, .search:
+      // A list that waits behind a change would be held in memory as a whole, and a search would not see the change.
+      if connection.session.isAtWriter || !mayList(connection) { return false }
+    case .lease:
+      // Its conflict is answered here, so it keeps the order of the answers.
+      if connection.session.isAtWriter { return false }
+      try state.registry.requireRight(of: command, for: connection.peer)
+      try lease.take(for: connection)
+    case .plain, .standing, .secret, .steps: break
+    }
+    if !connection.session.isAtWriter, state.isStarted {
+      if kind == .search, let search = try state.registry.search(command, for: connection.peer) {
+        try goOn(search, verb, connection)
+        return true
+      }
+      if try answer(command, verb, connection) { return true }
+    }
+    try submit(.registry(command), verb, of: connection)
+    return true
+  }
+
+  /// Answers a request to the registry, if it needs no change.
+  ///
+  /// - Returns: whether the answer is in the output, or begun.
+  private func answer(_ command: RegistryCommand, _ verb: Int, _ connection: Connection) throws(Refusal) -> Bool {
+    guard let reply = try state.registry.answer(command, for: connection.peer, in: surroundings),
+      try encoder.append(reply, verb, to: connection)
+    else { return false }
+    if command.rule.answerKind == .lease { lease.settle(connection, isOpen: true) }
+    return true
+  }
+
+  // MARK: Searches
+
+  /// Continues the long answer or the search of a connection by a piece.
+  func goOn(_ connection: Connection) {
+    guard case .search(let search, let verb)? = connection.outgoing else {
+      return encoder.appendPiece(to: connection)
+    }
+    do throws(Refusal) {
+      try goOn(search, verb, connection)
+      // The answer was counted neither at the writer nor with the end of a list.
+      if connection.session.hasAnswered { measurements.countAnswer(to: verb, nil) }
+    } catch {
+      error.append(to: &connection.output)
+      measurements.countAnswer(to: verb, error.code)
+    }
+  }
+
+  /// Continues a search until the time of a turn is over. At its end, carries out the request with the objects found.
+  private func goOn(_ search: ObjectSearch, _ verb: Int, _ connection: Connection) throws(Refusal) {
+    var search = search
+    let end = Clock.monotonicMicroseconds + connections.turn.microseconds
+    repeat {
+      var effort = Bound.elementsBetweenLooks
+      if let found = search.command(&effort) {
+        connection.goOn(with: nil)
+        if try !answer(found, verb, connection) { try submit(.registry(found), verb, of: connection) }
+        return
+      }
+    } while Clock.monotonicMicroseconds < end
+    connection.begin(.search(search, verb: verb))
+  }
+
+  /// Returns whether the connection may begin a list or search now, and else marks it as waiting for a place.
   private func mayList(_ connection: Connection) -> Bool {
     connection.awaitsPlaceForList = !scheduler.hasPlaceForList(of: connection)
     return !connection.awaitsPlaceForList
@@ -186,7 +240,7 @@ final class RequestDispatcher {
 
   // MARK: Local requests
 
-  private func answer(_ command: LocalCommand, _ connection: Connection) throws(Refusal) {
+  private func answer(_ command: LocalCommand, _ verb: Int, _ connection: Connection) throws(Refusal) {
     switch command {
     case .ping: Reply.done.append(to: &connection.output)
     case .hello: Reply.hello.append(to: &connection.output)
@@ -210,7 +264,8 @@ final class RequestDispatcher {
     case .derived(let identifier):
       try lifetimes.answer(identifier, for: connection.peer, state.registry).append(to: &connection.output)
     case .subscribe(let topics, let since, let snapshot):
-      try publisher.subscribe(connection, to: topics, since: since, snapshot: snapshot)
+      let reply = try publisher.subscribe(connection, to: topics, since: since, snapshot: snapshot)
+      _ = try encoder.append(reply, verb, to: connection)
     case .unsubscribe(let topics): publisher.unsubscribe(connection, from: topics)
     case .compare(let left, let right, let order): Reply.compare(left, right, order).append(to: &connection.output)
     case .uuids(nil, let version): Reply.done(.uuid(try encoder.nextUUID(version))).append(to: &connection.output)
@@ -233,7 +288,12 @@ extension Job.Work {
   /// The exclusive answer that this work leads to; nil if its answer is not exclusive.
   fileprivate var exclusiveAnswer: SessionState.ExclusiveAnswer? {
     switch self {
-    case .registry(let command): command.rule.answerKind == .secret ? .secret : nil
+    case .registry(let command):
+      switch command.rule.answerKind {
+      case .secret: .secret
+      case .steps, .search: .steps
+      case .plain, .list, .standing, .lease: nil
+      }
     case .store(.backup): .backup
     case .store, .restore: nil
     }
@@ -242,5 +302,20 @@ extension Job.Work {
 
 extension LocalCommand {
   /// Whether the answer is written in pieces.
-  fileprivate var isListing: Bool { if case .uuids(count: .some, _) = self { true } else { false } }
+  fileprivate var isListing: Bool {
+    switch self {
+    case .uuids(count: .some, _), .subscribe(_, _, snapshot: true): true
+    default: false
+    }
+  }
+}
+
+extension Connection {
+  /// Whether a search or a list is in progress, which is counted when it ends.
+  fileprivate var isCountedLater: Bool {
+    switch outgoing {
+    case .search, .reply: true
+    case .uuids, .backup, nil: false
+    }
+  }
 }

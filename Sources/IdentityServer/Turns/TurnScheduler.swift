@@ -35,7 +35,7 @@ final class TurnScheduler {
     guard !connection.isWaitingForTurn else { return }
     connection.isWaitingForTurn = true
     let share = connection.share
-    if case .rows = connection.session.answer {
+    if connection.session.hasLongAnswer, !connection.session.hasBackup {
       share.writing.append(connection.token)
     } else if connection.awaitsPlaceForList {
       share.listing.append(connection.token)

@@ -1,19 +1,40 @@
 import IdentityCore
 import IdentityStore
 
+/// The removal of unused apps, in several steps between which the writer serves others.
+struct UnusedRemoval {
+  /// The number of days without use.
+  let days: Int
+  /// The last app that was examined; nil before the first step.
+  var last: Text?
+  /// The number of apps uninstalled so far.
+  var count = 0
+}
+
 extension Writer {
-  /// Records the use of apps, and uninstalls apps that were not used for the given number of days.
+  /// Records the use of apps.
   ///
   /// Does nothing if the store cannot be written. The call is repeated within minutes, and no client waits for
   /// the result.
-  func record(_ used: Set<Text>, forgetUnusedDays days: Int?, _ report: inout WriterReport) {
-    guard isStarted, store.condition.refusal == nil else { return }
+  ///
+  /// - Returns: whether the use is recorded.
+  func record(_ used: Set<Text>, _ report: inout WriterReport) -> Bool {
+    guard isStarted, store.condition.refusal == nil else { return false }
     let now = Self.now
-    guard commit(registry.changes(forUsed: used, at: now), at: now, &report) else { return }
-    guard let days else { return }
-    let removal = registry.removalOfUnused(days: days, context(for: nil))
-    let count = removal.count { if case .appUninstalled = $0 { true } else { false } }
-    if count > 0, commit(removal, at: now, &report) { report.notices.append(.unusedForgotten(count, days: days)) }
+    return commit(registry.changes(forUsed: used, at: now), at: now, &report)
+  }
+
+  /// Uninstalls some of the apps that were not used for a number of days.
+  ///
+  /// - Returns: the removal of the others; nil after the last step, or if the store cannot be written.
+  func forgetUnused(_ removal: UnusedRemoval, _ report: inout WriterReport) -> UnusedRemoval? {
+    var rest = removal
+    let changes = registry.removalOfUnused(days: removal.days, after: &rest.last, context(for: nil))
+    let isDone = store.condition.refusal == nil && commit(changes, at: Self.now, &report)
+    if isDone { rest.count += changes.count { if case .appUninstalled = $0 { true } else { false } } }
+    if isDone, rest.last != nil, rest.count < Bound.forgottenTogether { return rest }
+    if rest.count > 0 { report.notices.append(.unusedForgotten(rest.count, days: rest.days)) }
+    return nil
   }
 
   /// Records that a client has read a backup to its end.

@@ -31,11 +31,12 @@ final class Writer {
   /// The users whose ranges of subordinate users are looked up by owner.
   private(set) var rangeOwners: Set<UInt32> = []
   private var entropy = Entropy()
-  private var lastHealing: UInt64?
+  /// The time of the last attempt to heal the store, in microseconds of the monotonic clock.
+  var lastHealing: UInt64?
   /// The party whose request is being decided; the daemon between two requests.
   private var originator = Originator.daemon
   /// Whether the loop has its reader of secrets, as far as one can be made.
-  private var hasReader = false
+  var hasReader = false
   private let inbox: Mailbox<WriterMessage>
   private let outbox: Mailbox<WriterReport>
 
@@ -71,6 +72,7 @@ final class Writer {
   func run() {
     var queue = JobQueue()
     var stops = false
+    var forgetting: UnusedRemoval?
     // Done here and not in ``begin(_:)``, because only requests for secrets wait for the reader.
     store.measure()
     var report = WriterReport(storeSize: store.size)
@@ -85,9 +87,10 @@ final class Writer {
       var backup: Timestamp?
       var examines = false
       let knownOwners = rangeOwners.count
-      let messages = inbox.takeAll(waits: queue.isEmpty && !hasSurplus)
+      let isWaiting = queue.isEmpty && !hasSurplus && forgetting == nil
+      let messages = inbox.takeAll(waits: isWaiting)
       // A spurious wake-up: the messages of this ring were taken already.
-      if messages.isEmpty, queue.isEmpty, !hasSurplus { continue }
+      if messages.isEmpty, isWaiting { continue }
       for message in messages {
         switch message {
         case .job(let job): queue.append(job)
@@ -107,7 +110,7 @@ final class Writer {
       }
       let jobs = queue.take(
         queue.isShared ? min(limits.changesPerCommit, Bound.changesPerSharedCommit) : limits.changesPerCommit)
-      let hasWork = !jobs.isEmpty || folders != nil || uses != nil || backup != nil
+      let hasWork = !jobs.isEmpty || folders != nil || uses != nil || backup != nil || forgetting != nil
       if examines { examine(&report) }
       if hasWork { healIfDue(&report) }
       if hasWork || examines {
@@ -117,12 +120,16 @@ final class Writer {
       // Done before the jobs, which may be those of users whose owner becomes known now. Faults are dropped here,
       // because each survey reports them.
       if rangeOwners.count > knownOwners { readSubordinates(&report) }
-      carryOut(jobs, &report)
+      for rest in carryOut(jobs, isShared: queue.isShared, &report) { queue.append(rest) }
       if let folders { survey(folders, &report) }
-      if let uses { record(uses.apps, forgetUnusedDays: uses.forgetUnusedDays, &report) }
+      if let uses, record(uses.apps, &report), let days = uses.forgetUnusedDays {
+        forgetting = UnusedRemoval(days: days)
+      }
+      if !stops, let removal = forgetting { forgetting = forgetUnused(removal, &report) }
       if let backup { record(backup: backup, &report) }
       if hasSurplus, !stops { hasSurplus = dropSurplusHistory(&report) }
       handOverReader(&report)
+      if stops { forgetting = nil }
       let isLast = stops && queue.isEmpty
       if isLast {
         activity.enterStorage()
@@ -138,7 +145,7 @@ final class Writer {
 
   /// Gives the loop a reader of secrets once there are items. Not before, because a reader is a database connection
   /// with memory of its own.
-  private func handOverReader(_ report: inout WriterReport) {
+  func handOverReader(_ report: inout WriterReport) {
     guard !hasReader, registry.items.total.items > 0 else { return }
     hasReader = true
     report.reopened = Reopened(reader: store.makeItemReader(), keySource: store.keySource)
@@ -179,30 +186,37 @@ final class Writer {
   // MARK: Jobs
 
   /// Carries out jobs in order. Consecutive jobs about the registry share a batch.
-  private func carryOut(_ jobs: [Job], _ report: inout WriterReport) {
+  ///
+  /// - Parameter isShared: whether other principals may wait.
+  /// - Returns: jobs for the rest of changes that take several steps.
+  private func carryOut(_ jobs: [Job], isShared: Bool, _ report: inout WriterReport) -> [Job] {
     var batch: [(Job, RegistryCommand)] = []
+    var rest: [Job] = []
     for job in jobs {
       switch job.work {
       case .registry(let command): batch.append((job, command))
       case .store(let command):
-        carryOutTogether(batch, &report)
+        rest += carryOutTogether(batch, isShared: isShared, &report)
         batch = []
         originator = job.originator
         report.outcomes.append(.init(job, perform(command, &report)))
       case .restore(let upload, let dryRun, let adoptsDevice):
-        carryOutTogether(batch, &report)
+        rest += carryOutTogether(batch, isShared: isShared, &report)
         batch = []
         originator = job.originator
         let result = restore(upload, dryRun: dryRun, adoptsDevice: adoptsDevice, for: job.peer, &report)
         report.outcomes.append(.init(job, result))
       }
     }
-    carryOutTogether(batch, &report)
+    rest += carryOutTogether(batch, isShared: isShared, &report)
     originator = .daemon
+    return rest
   }
 
-  private func carryOutTogether(_ batch: [(Job, RegistryCommand)], _ report: inout WriterReport) {
-    guard !batch.isEmpty else { return }
+  private func carryOutTogether(_ batch: [(Job, RegistryCommand)], isShared: Bool, _ report: inout WriterReport)
+    -> [Job]
+  {
+    guard !batch.isEmpty else { return [] }
     // A local variable. Closures of the context could change the property, so each read of the property would copy
     // the registry.
     var registry = registry
@@ -211,18 +225,41 @@ final class Writer {
     var context = context(for: nil)
     var outcomes: [WriterReport.Outcome] = []
     outcomes.reserveCapacity(batch.count)
+    var unfinished: [Job] = []
+    // Several steps of a change share a transaction only if nobody waits for its end.
+    let most = isShared ? 0 : limits.changesPerCommit
     for (job, command) in batch {
       originator = job.originator
       context.peer = job.peer
-      outcomes.append(.init(job, decide(command, context, &registry, &recorded)))
+      let result = decideSteps(command, context, most, &registry, &recorded)
+      if case .success(let answer) = result, let next = answer.next {
+        unfinished.append(Job(job, goingOnWith: next))
+      } else {
+        outcomes.append(.init(job, result))
+      }
     }
     let failure = commit(recorded, &report)
     if failure == nil { self.registry = consume registry }
     forgetUncommitted()
     // A change that is not on disk is refused, even if a rule allowed it.
-    if let failure { outcomes = outcomes.map { $0.refused(failure) } }
+    if let failure {
+      outcomes = outcomes.map { $0.refused(failure) } + unfinished.map { .init($0, .failure(failure)) }
+    }
     // Usually there are no earlier outcomes, and nothing is copied.
     report.outcomes = report.outcomes.isEmpty ? outcomes : report.outcomes + outcomes
+    return failure == nil ? unfinished : []
+  }
+
+  /// Decides a command, with as many of its further steps as fit into a number of changes.
+  private func decideSteps(
+    _ command: RegistryCommand, _ context: Context, _ most: Int, _ registry: inout Registry,
+    _ recorded: inout [RecordedChange]
+  ) -> Result<WriterReport.Answer, Refusal> {
+    var result = decide(command, context, &registry, &recorded)
+    while case .success(let answer) = result, let next = answer.next, recorded.count < most {
+      result = decide(next, context, &registry, &recorded)
+    }
+    return result
   }
 
   private func decide(
@@ -233,7 +270,7 @@ final class Writer {
       let decision = try registry.decide(command, context)
       // A command that changes nothing is served even if the store cannot be written.
       if !decision.changes.isEmpty { try refuseUnwritable() }
-      var answer = WriterReport.Answer(reply: decision.reply)
+      var answer = WriterReport.Answer(reply: decision.reply, next: decision.nextCommand)
       if let item = decision.reply.item { answer.secret = try context.secret(item) }
       for change in decision.changes { recorded.append(record(change, at: context.now, in: &registry)) }
       return .success(answer)
@@ -332,50 +369,5 @@ final class Writer {
         }
       },
       identifier: { (secret) throws(Refusal) in try self.store.identifier(in: secret) })
-  }
-
-  // MARK: Healing
-
-  /// Checks the files of the store without a change to commit. Restores files that were just taken away, and writes to
-  /// a file system that is no longer read-only.
-  ///
-  /// After any other failure, the next change tries to heal the store: each attempt writes all of it.
-  private func examine(_ report: inout WriterReport) {
-    let before = store.condition
-    activity.enterStorage()
-    store.examine()
-    activity.leaveStorage()
-    noteCondition(before, &report)
-    report.condition = store.condition
-    if store.condition != before || store.awaitsRemount { heal(&report) }
-  }
-
-  private func healIfDue(_ report: inout WriterReport) {
-    switch store.condition {
-    case .writable, .damaged, .unreadable: return
-    case .full, .unwritable: break
-    }
-    let now = Clock.monotonicMicroseconds
-    if let lastHealing, now - lastHealing < UInt64(Bound.healPauseMilliseconds) * 1_000 { return }
-    heal(&report)
-  }
-
-  private func heal(_ report: inout WriterReport) {
-    lastHealing = Clock.monotonicMicroseconds
-    activity.enterStorage()
-    let healed = store.heal()
-    activity.leaveStorage()
-    report.condition = store.condition
-    report.isStartDue = store.isStartDue
-    if var healed {
-      healed.use(registry.subordinates)
-      registry = healed
-      report.registry = healed
-      // The loop's reader has the old files open.
-      hasReader = false
-      report.reopened = Reopened(reader: nil, keySource: store.keySource)
-      handOverReader(&report)
-      report.notices.append(.store(.healed))
-    }
   }
 }

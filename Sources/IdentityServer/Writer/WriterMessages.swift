@@ -41,6 +41,13 @@ final class Job: Sendable {
     self.principal = principal
     self.isShared = isShared
   }
+
+  /// Creates a job for the rest of another one.
+  convenience init(_ other: Job, goingOnWith command: RegistryCommand) {
+    self.init(
+      connection: other.connection, work: .registry(command), verb: other.verb, started: other.started,
+      peer: other.peer, principal: other.principal, isShared: other.isShared)
+  }
 }
 
 /// A message from the loop to the writer.
@@ -105,6 +112,8 @@ struct WriterReport: Sendable {
   /// A reply, with the secret of its item if it has one.
   struct Answer: Sendable {
     let reply: Reply
+    /// The rest of the request. The answer is not sent if there is one.
+    var next: RegistryCommand?
     var secret: SealedSecret?
     /// A backup, which is sent in rows before the reply.
     var backup: OutgoingBackup?
