@@ -14,6 +14,9 @@ package struct ScopeNumbers: Equatable, Sendable {
     set { numbers[scope] = newValue }
   }
 
+  /// Returns the number of scopes of a level.
+  package func count(of level: Level) -> Int { numbers.keys.count { $0.level == level } }
+
   /// Removes and returns the number of a scope.
   package mutating func removeValue(forKey scope: Scope) -> Int64? { numbers.removeValue(forKey: scope) }
 }

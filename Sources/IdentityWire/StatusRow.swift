@@ -39,7 +39,7 @@ extension StatusRow {
     "The condition of the store: 'ok', 'no-space', 'read-only', 'read-error' or 'damaged', as described in identityd(8). Changes are possible only if it is 'ok'."
   )
   package static let storeIdentifier = StatusRow(
-    "store-id", kind: .uuid,
+    "store-id", kind: .uuid, audience: .sharingMonitors,
     "The identifier of the store, which is drawn at the first start and never changes. A backup names its store by a hash of it. Absent if a damaged store does not prove it."
   )
   package static let connections = StatusRow(

@@ -18,7 +18,7 @@ struct StatusRowTests {
       StatusRow.all.filter { $0.audience == .everybody }.map(\.name) == [
         "version", "protocol", "store", "master-key", "master-key-reason", "sealed", "store-reason", "manifest-faults",
       ])
-    #expect(StatusRow.all.filter { $0.audience == .sharingMonitors } == [.boot])
+    #expect(StatusRow.all.filter { $0.audience == .sharingMonitors } == [.boot, .storeIdentifier])
   }
 
   @Test func `monitors see more, and the boot only if their app shares the device identifier`() {

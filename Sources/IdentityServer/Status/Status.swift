@@ -68,8 +68,8 @@ final class StatusAnswers {
     rows.add(.keptEvents, knowsEvents ? .number(events.last - events.oldest) : nil)
     rows.add(.apps, .number(Int64(registry.apps.count)))
     rows.add(.manifests, .number(Int64(registry.apps.count - registry.apps.withoutManifest)))
-    rows.add(.installations, .number(Int64(registry.scopes.count { $0.level == .installation })))
-    rows.add(.vendors, .number(Int64(registry.scopes.count { $0.level == .vendor })))
+    rows.add(.installations, .number(Int64(registry.history.inForce.count(of: .installation))))
+    rows.add(.vendors, .number(Int64(registry.history.inForce.count(of: .vendor))))
     rows.add(.devices, .number(Int64(registry.devices.count)))
     rows.add(
       .deviceOrigin,
