@@ -61,45 +61,6 @@ extension SystemTests {
   }
 
   @Test(arguments: Container.suites)
-  func `row 37: no name of a cgroup in a delegated scope makes a user a container`(suite: String) async throws {
-    let system = try await Container.ready(suite)
-    try await system.write("[App]\nContainer=victim", to: "\(Container.manifests)/org.example.victim.app")
-    let id = String(repeating: "ab", count: 32)
-    let names = [
-      "machine-victim.scope", "docker-\(id).scope", "docker-victim.scope", "libpod-\(id).scope", "crio-\(id).scope",
-      "cri-containerd-\(id).scope", "nerdctl-\(id).scope", "lxc.payload.victim", "lxc/victim", id, "docker/\(id)",
-      "machine.slice/victim.scope", "systemd-nspawn@victim.service", "payload",
-    ]
-    try await system.write(
-      """
-      for name in \(names.joined(separator: " ")); do
-        mkdir -p "$1/$name"
-        sh -c 'echo $$ >"$0/cgroup.procs"; exec identityctl --json=wire whoami' "$1/$name" 2>&1 || true
-      done
-      """, to: "/run/owner")
-    func heard(_ unit: String) async throws -> [String] {
-      try await system.shell(
-        """
-        getent passwd listener >/dev/null || useradd --create-home listener
-        systemd-run --quiet \(unit) --property=Delegate=yes --collect sh -euc '
-          group=$(findmnt --noheadings --first-only --output=TARGET --types=cgroup2)$(grep ^0:: /proc/self/cgroup | cut -d : -f 3)
-          chown --recursive listener "$group"
-          exec setpriv --reuid=listener --regid=listener --clear-groups sh -eu /run/owner "$group"'
-        """
-      ).split(separator: "\n").map(String.init)
-    }
-    let inScope = try await heard("--scope --unit=given")
-    #expect(inScope.count == names.count, "\(inScope)")
-    for answer in inScope {
-      #expect(answer.contains(#""code":"denied""#) && answer.contains("below given.scope"), "\(answer)")
-    }
-    let user = try await system.shell("id --user listener")
-    let inService = try await heard("--wait --pipe --unit=given")
-    #expect(inService.count == names.count, "\(inService)")
-    for answer in inService { #expect(try system.answer(answer).words == ["unit:given.service:\(user)"], "\(answer)") }
-  }
-
-  @Test(arguments: Container.suites)
   func `each run of a service is identified by its unit and has its own session`(suite: String) async throws {
     let system = try await Container.ready(suite)
     let told = try await system.shell(
