@@ -44,7 +44,8 @@ package struct TokenTable: Equatable, Sendable {
 
   /// Adds a token, or replaces the app's token of the same provider.
   mutating func store(_ token: Token) {
-    var app = apps.remove(token.app) ?? AppTokens(key: token.app, tokens: [])
+    // Not taken out of the table, which would take another change of it. An app has few tokens to copy.
+    var app = apps[token.app] ?? AppTokens(key: token.app, tokens: [])
     let place = app.tokens.place(of: token.provider)
     if let place, app.tokens[place].number == token.number {
       app.tokens[place] = token
