@@ -3,7 +3,7 @@
 #include <stddef.h>
 
 
-// What a file of these VFSes has behind the structure of SQLite's own VFS.
+// The data that a file of these VFSes has behind the structure of SQLite's own VFS.
 struct addition {
     const sqlite3_io_methods *base;
     sqlite3_io_methods own;

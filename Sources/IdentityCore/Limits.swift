@@ -83,8 +83,8 @@ package enum Bound {
   ///
   /// A store of an earlier release may have kept any number. Other changes wait while these are removed.
   package static let endedTogether = 64
-  /// The number of items that a step of `item delete` deletes. Other changes wait for a step to end, which takes up to
-  /// 5 ms.
+  /// The number of items that a step of `item delete` deletes. Other changes wait for a step to end, which takes the
+  /// writer about 1.2 ms of processor time.
   package static let changesPerStep = 32
   /// The number of apps that a step of `app forget` uninstalls, each with several changes.
   package static let appsPerStep = 8
@@ -92,7 +92,7 @@ package enum Bound {
   package static let appsPerSearch = 2_048
   /// The number of elements of a list or search that are examined between two reads of the clock.
   ///
-  /// An element with the longest attributes takes up to 20 µs, and a read of the clock 25 ns.
+  /// An item with 64 attributes takes 6 µs beside 63 conditions, which is many times as long as a read of the clock.
   package static let elementsBetweenLooks = 16
   /// The interval at which the store learns which apps were used, in milliseconds. Each app is recorded once a day.
   package static let useMilliseconds = 900_000

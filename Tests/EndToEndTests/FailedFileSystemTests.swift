@@ -7,7 +7,7 @@ import Testing
 @Suite(
   .enabled(if: FailingDisk.missing == nil, Comment(rawValue: FailingDisk.missing ?? "")), .serialized)
 struct FailedFileSystemTests {
-  /// What a client sees of the items `a0`, `a1`, …, each of which was put once.
+  /// The answers of a client about the items `a0`, `a1`, …, each of which was put once.
   private struct View {
     let store: String
     let epoch: String

@@ -21,7 +21,7 @@ import Testing
     let found = try before["peer"]
     #expect(!before.ok && found.cause?.contains(refusal) == true, "\(before)")
     #expect(try before["socket"].result == "ok", "\(before)")
-    // Where the caller sees control groups, no mount is proposed.
+    // No mount is proposed to a caller that sees control groups.
     let outside = try Diagnosis(of: daemon.socket)["peer"]
     #expect(outside.result == "failed" && outside.mend?.hasPrefix("mount ") != true, "\(outside)")
     let mend = try #require(found.mend)

@@ -128,7 +128,7 @@ struct JSONSchemaTests {
   }
 
   private static func document() throws -> String {
-    // Such a command of the client takes the place of the verb with its words.
+    // A command of the client with the words of a verb takes the place of the verb.
     let sent = VerbTable.verbs.filter { verb in
       !ClientCommand.all.contains { $0.words == verb.words && $0.answer != nil }
     }
