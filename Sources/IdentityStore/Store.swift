@@ -43,7 +43,7 @@ package struct Store: ~Copyable, Sendable {
   var openCommit: Int64?
   /// Whether the connection is ahead of the ledger by a commit that could not be recorded, and so was not acknowledged.
   var holdsUnrecorded = false
-  /// Whether the state directory can be written again, but only by a new start of the daemon.
+  /// Whether the state directory can be read or written again, but only by a new start of the daemon.
   package internal(set) var isStartDue = false
   /// Whether the last commit failed and the next start could still find it on disk; see ``UncertainCommit``.
   package private(set) var isLastCommitUncertain = false
@@ -142,7 +142,10 @@ extension Store {
   private static var witnessInterval: Int64 { 1_024 }
 
   /// Checks whether another program took a file of the store away, as the next commit would. The ``condition`` tells.
+  ///
+  /// Of a store that could not be read, checks whether a new start can read it; see ``isStartDue``.
   package mutating func examine() {
+    if case .unreadable = condition, !isStartDue { isStartDue = DiskCheck.succeeds(in: directory) }
     guard condition == .writable else { return }
     do {
       try requireOwnKeys()

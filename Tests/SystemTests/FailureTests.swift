@@ -91,7 +91,7 @@ extension SystemTests {
         try await system.attempt("identityctl status").output.contains("\nstore=ok\n")
       }
       #expect(try await system.property("MainPID") != daemon, "the copy of the mount stays read-only")
-      #expect(try await system.journal(since: before).contains { $0.contains("can be written again") })
+      #expect(try await system.journal(since: before).contains { $0.contains("can be used again") })
       #expect(try await system.property("Result") == "success")
       try await system.shell("identityctl account set somebody")
       if !isEmpty {
@@ -102,6 +102,23 @@ extension SystemTests {
       try await system.shell(
         "systemctl stop identityd.service; umount \(state); systemctl start identityd.service")
     }
+    #expect(try await system.identifiers() == identifiers)
+  }
+
+  @Test(arguments: Container.newest)
+  func `row 5: a store that can be read again is served without a command`(suite: String) async throws {
+    let system = try await Container.ready(suite)
+    let identifiers = try await system.identifiers()
+    let key = "/var/lib/identityd/store.key"
+    try await system.shell("systemctl stop identityd.service; chmod 000 \(key); systemctl start identityd.service")
+    #expect(try await system.attempt("identityctl status").output.contains("\nstore=read-error\n"))
+    let daemon = try await system.property("MainPID")
+    #expect(try await system.attempt("identityctl get device").status != 0)
+    try await system.shell("chmod 600 \(key)")
+    try await eventually("the store is in order") {
+      try await system.attempt("identityctl status").output.contains("\nstore=ok\n")
+    }
+    #expect(try await system.property("MainPID") != daemon)
     #expect(try await system.identifiers() == identifiers)
   }
 

@@ -34,10 +34,10 @@ final class StateWatch {
     }
   }
 
-  /// Takes in the condition of the store after a look at it. Has it examined again while the store cannot be written:
-  /// nothing announces that a file system was mounted read-write.
+  /// Takes in the condition of the store after a look at it. Has it examined again while the store cannot be written or
+  /// read: nothing announces that a file system was mounted read-write, or that a disk is back.
   func note(_ condition: StoreCondition) {
-    guard condition.kind == .readOnly, !isSettling else { return }
+    guard [.readOnly, .readError].contains(condition.kind), !isSettling else { return }
     timer?.arm(after: UInt64(Bound.lookAgainMilliseconds) * 1_000)
   }
 

@@ -12,7 +12,7 @@ extension LogEvent {
     case .witnessRenewed(let reason): say(.warning, "Wrote a new witness file for the store: \(reason).")
     case .setAside(let path): say(.error, "A file was set aside: \(path).")
     case .healed: say(.notice, "The store was rewritten; changes are possible again.")
-    case .restarting: say(.notice, "The state directory can be written again: starting anew to write to it.")
+    case .restarting: say(.notice, "The state directory can be used again: starting anew.")
     case .unwatched(let reason):
       say(.warning, "Files that others remove are noticed only at the next change of the store: \(reason).")
     case .condition(.writable): say(.notice, "The store is writable again.")

@@ -15,6 +15,7 @@ extension Writer {
     activity.leaveStorage()
     noteCondition(before, &report)
     report.condition = store.condition
+    report.isStartDue = store.isStartDue
     if store.condition != before || store.awaitsRemount { heal(&report) }
   }
 

@@ -40,6 +40,21 @@ struct DiskCheck {
   }
 }
 
+extension DiskCheck {
+  /// Returns whether the disk lets each file be read without which nothing can be served. Tries it once.
+  static func succeeds(in directory: borrowing StateDirectory) -> Bool {
+    var lost: SystemError?
+    do {
+      for (name, use) in Store.files where use == .reading {
+        _ = try DiskReading.read(name, in: directory.folder, drops: !directory.isReadOnly, &lost)
+      }
+      return true
+    } catch {
+      return false
+    }
+  }
+}
+
 extension Store {
   /// The reason why a start needs a file: to serve anything, to write the store, or to use the items.
   fileprivate enum FileUse { case reading, writing, items }
