@@ -17,21 +17,23 @@ package struct AttestationSettings: Equatable, Sendable {
   package init() {}
 }
 
-/// The facts and settings by which peers are attested.
-package struct AttestationRules {
+/// The facts and settings by which peers are attested. A class, because a copy would cost each connection too much.
+package final class AttestationRules {
   /// The user ID that the kernel reports for every user without an ID in the daemon's user namespace;
   /// see ``UserNamespace``.
   ///
   /// A peer with this user ID is refused, because the ID stands for many users. Nil if every user has an ID.
   package let unnamedUser: UInt32?
   /// The settings in force.
-  package var settings: AttestationSettings
+  package var settings: AttestationSettings { didSet { latest = nil } }
   /// The daemon's own user, who can read the state itself and so may monitor the daemon.
   let ownUser = Accounts.ownUserID
   /// The claims of the manifests.
-  package var claims = AppClaims()
+  package var claims = AppClaims() { didSet { latest = nil } }
   /// The ranges of subordinate users.
-  package var subordinates = SubordinateUsers()
+  package var subordinates = SubordinateUsers() { didSet { latest = nil } }
+  /// The peer that connected last, which is most often the one that connects now; nil if a rule has changed since.
+  package var latest: AttestedPeer?
   /// The cache of services and containers by cgroup.
   let groups: PeerGroups
   /// The namespaces of the daemon.

@@ -3,7 +3,7 @@ import LinuxSystem
 import Systemd
 
 /// An attested peer and the evidence for it.
-package struct AttestedPeer {
+package final class AttestedPeer {
   /// The evidence; nil if it does not suffice to recognize the peer: the kernel is too old to report all of it, or the
   /// cgroup is not cached.
   let facts: PeerFacts?
@@ -11,6 +11,12 @@ package struct AttestedPeer {
   package var held: HeldPeer
   /// The user whose slice the peer is in, if any.
   package let sliceUser: UInt32?
+
+  init(facts: PeerFacts?, held: HeldPeer, sliceUser: UInt32?) {
+    self.facts = facts
+    self.held = held
+    self.sliceUser = sliceUser
+  }
 }
 
 /// Facts gathered about a peer at connect time. Equal facts mean the same peer.

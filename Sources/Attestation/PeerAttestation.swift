@@ -6,7 +6,7 @@ import Systemd
 /// The identity of a peer, by the kernel's word alone (identityd-protocol(7), section "WHO IS ASKING").
 package struct PeerAttestation: ~Copyable {
   /// The attested peer.
-  package var peer: AttestedPeer
+  package let peer: AttestedPeer
   /// A pidfd of the process.
   package let process: Descriptor
 
@@ -17,16 +17,14 @@ package struct PeerAttestation: ~Copyable {
   /// process by now, so the process must still be alive after all look-ups. Before Linux 6.5 a connection has no pidfd.
   /// There the pidfd is taken by PID, which may have been reused before that.
   ///
-  /// - Parameters:
-  ///   - rules: the facts and settings about peers.
-  ///   - latest: the peer that connected last, which is most often the one that connects now. The kernel is queried all
-  ///     the same. If its answers are equal, the conclusions from them are reused.
+  /// The kernel is queried about each peer. If its answers are those about the latest peer, the conclusions from them are
+  /// reused.
+  ///
+  /// - Parameter rules: the facts and settings about peers.
   /// - Throws: `unattested` if the peer was gone too early; `foreign` if the peer has no ID in the daemon's namespaces;
   ///   `unprovenPlace` if the names of its cgroups prove nothing; `noControlGroups` if cgroups cannot be read; `denied`
   ///   if the peer is in a container that is not served; `busy` if the daemon is out of descriptors or memory.
-  package init(
-    of socket: borrowing Descriptor, by rules: borrowing AttestationRules, latest: AttestedPeer?
-  ) throws(Refusal) {
+  package init(of socket: borrowing Descriptor, by rules: AttestationRules) throws(Refusal) {
     do {
       let credentials = try PeerCredentials(of: socket)
       // A process in a foreign PID namespace has PID 0, which libsystemd takes for the calling process.
@@ -38,7 +36,7 @@ package struct PeerAttestation: ~Copyable {
       let inode = try number == nil ? nil : process.inode()
       let rights = try Self.rights(credentials, of: socket, by: rules)
       let attested: AttestedPeer
-      if let latest, let facts = latest.facts, facts.credentials == credentials, facts.group == number,
+      if let latest = rules.latest, let facts = latest.facts, facts.credentials == credentials, facts.group == number,
         facts.inode == inode, facts.rights == rights,
         try facts.session == Self.session(of: credentials.processID, inode, in: facts.unit),
         // The process may have entered a user namespace since, for a program that it trusts less. Only a peer with rights
@@ -105,7 +103,7 @@ package struct PeerAttestation: ~Copyable {
   }
 
   private static func rights(
-    _ credentials: PeerCredentials, of socket: borrowing Descriptor, by rules: borrowing AttestationRules
+    _ credentials: PeerCredentials, of socket: borrowing Descriptor, by rules: AttestationRules
   ) throws(SystemError) -> PeerRights {
     if credentials.userID == 0 { return PeerRights(isAdmin: true, isMonitor: false) }
     let isOwn = credentials.userID == rules.ownUser

@@ -17,9 +17,7 @@ package final class ControlSocket {
   private let path: String
   private let made: FileStatus?
   private let service: Service
-  private var rules: AttestationRules { didSet { latest = nil } }
-  /// The peer that connected last.
-  private var latest: AttestedPeer?
+  private let rules: AttestationRules
   /// The watch of the listening socket; nil while accepting is paused.
   private var source: EventSource?
   private var acceptAgain: EventSource?
@@ -107,8 +105,8 @@ package final class ControlSocket {
   }
 
   private func attest(_ socket: borrowing Descriptor) throws(Refusal) -> PeerAttestation {
-    let attested = try PeerAttestation(of: socket, by: rules, latest: latest)
-    latest = attested.peer
+    let attested = try PeerAttestation(of: socket, by: rules)
+    rules.latest = attested.peer
     try check(attested.peer.held)
     return attested
   }

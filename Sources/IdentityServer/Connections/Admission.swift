@@ -16,9 +16,7 @@ final class Admission {
   private let loop: EventLoop
   private let log: LogSink
   private var limits: Limits
-  private var rules: AttestationRules { didSet { latest = nil } }
-  /// The peer that connected last.
-  private var latest: AttestedPeer?
+  private let rules: AttestationRules
   /// Users whose ranges of subordinate users the writer was asked to look up.
   private var rangeOwners: Set<UInt32> = []
   /// Whether connections are accepted. The daemon accepts none before its start has finished, or once it stops.
@@ -114,18 +112,18 @@ final class Admission {
   }
 
   private func attest(_ socket: borrowing Descriptor) throws(ConnectionRefusal) -> PeerAttestation {
-    var attested: PeerAttestation
+    let attested: PeerAttestation
     do {
-      attested = try PeerAttestation(of: socket, by: rules, latest: latest)
+      attested = try PeerAttestation(of: socket, by: rules)
     } catch {
       throw ConnectionRefusal(failedAttestation: error, of: principal(of: socket))
     }
     if let refusal = connections.refusal(of: attested.peer.held, limits) { throw refusal }
-    if attested.peer.held !== latest?.held {
+    if attested.peer !== rules.latest {
       attested.peer.held = processes.held(attested.peer.held)
       uses.note(attested.peer.held.peer)
       askForRanges(of: attested.peer)
-      latest = attested.peer
+      rules.latest = attested.peer
     }
     return attested
   }
