@@ -66,7 +66,7 @@ final class StorageFaults {
 
   init(in folder: URL) throws {
     library = folder.appending(path: "storage-faults.so")
-    try Self.compile(to: library)
+    try PreloadedLibrary.compile("storage-faults", to: library, ["-lsqlite3"])
     file = folder.appending(path: "faults")
     try Data(repeating: 0, count: Self.length).write(to: file)
     let descriptor = unsafe open(file.path, O_RDWR)
@@ -133,10 +133,16 @@ final class StorageFaults {
     set { unsafe words[word.rawValue] = newValue }
   }
 
-  /// Compiles the library from its source beside the tests.
-  private static func compile(to library: URL) throws {
-    let source = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Fixtures/storage-faults.c")
-    let result = try run(["cc", "-shared", "-fPIC", "-O1", "-o", library.path, source.path, "-lsqlite3"])
+}
+
+/// A library that is preloaded into the daemon, compiled from its source beside the tests.
+enum PreloadedLibrary {
+  /// Compiles a library.
+  ///
+  /// - Parameter name: the name of the source without its extension.
+  static func compile(_ name: String, to library: URL, _ options: [String] = []) throws {
+    let source = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Fixtures/\(name).c")
+    let result = try run(["cc", "-shared", "-fPIC", "-O1", "-o", library.path, source.path] + options)
     guard result.status == 0 else { throw Failure("\(source.path): \(result.errors)") }
   }
 }
