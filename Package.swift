@@ -19,7 +19,7 @@ let strict: [SwiftSetting] = [
 let optimizedTargets = Set((Context.environment["IDENTITYD_OPTIMIZED"] ?? "").split(separator: " ").map(String.init))
 
 /// Without this, a call across a module boundary on the request path costs up to six times as
-/// much (see Decisions/0005).
+/// much (see Decisions/0004).
 let fast: [SwiftSetting] = strict + [.unsafeFlags(["-cross-module-optimization"], .when(configuration: .release))]
 
 /// The linker settings of the shipped programs (see Decisions/0036).
