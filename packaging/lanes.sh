@@ -108,7 +108,7 @@ readonly PLAIN_SUITES=(
   BackupTimeTests CheckMachineTests CheckStateTests CheckTests CheckWaitTests ClientProgramTests CompletionTests
   ConsentTests DaemonTrustTests DocumentTests EpochTests ExampleClientTests HelpTests HostileDaemonTests MachineTests
   MetricTextTests MetricsFolderTests MigrateFileTests MonitoringExampleTests MonitorTests RequestCostTests
-  SocketPathTests SourceFaultTests TerminalOutputTests TopTests VersionClientTests
+  SocketPathTests SourceFaultTests TerminalOutputTests VersionClientTests
 )
 # Tests that run with the shipped programs only: a backup that repeats with many megabytes what others do with few, and
 # the client's JSON of all examples, whose requests run with AddressSanitizer in another test.

@@ -15,7 +15,7 @@ readonly TEST_PACKAGES=(
   shellcheck zsh
   btrfs-progs e2fsprogs fuse3 gdb git iproute2 jq libnbd-bin mosquitto-clients nbdkit netcat-openbsd nodejs openssl
   python3 python3-jsonschema python3-nacl python3-pip python3-prometheus-client python3-zbar socat sqlite3 strace
-  mmdebstrap systemd systemd-container tmux util-linux valgrind xfsprogs
+  mmdebstrap systemd systemd-container util-linux valgrind xfsprogs
 )
 # promtool, for the examples of monitoring: a download of 20 MB. The package contains a service, too.
 readonly MONITORING_PACKAGES=(prometheus)

@@ -204,12 +204,6 @@ package struct DaemonConnection: ~Copyable {
     events.append(event)
   }
 
-  /// Returns the events received before the answers so far, oldest first. Each event is returned once.
-  package mutating func takeEvents() -> [ReceivedEvent] {
-    defer { events = [] }
-    return events
-  }
-
   /// Returns the next event, waiting for it if necessary.
   package mutating func nextEvent(_ patience: Patience) throws(Failure) -> ReceivedEvent {
     if !events.isEmpty { return events.removeFirst() }

@@ -147,12 +147,6 @@ package struct MetricSample: Equatable, Sendable {
     package let bound: String
     /// The number of values at or below the bound.
     package let count: UInt64
-
-    /// Creates a bucket.
-    package init(bound: String, count: UInt64) {
-      self.bound = bound
-      self.count = count
-    }
   }
 
   /// The value of a sample.
@@ -194,9 +188,6 @@ package struct MetricSample: Equatable, Sendable {
     self.labels = zip(metric.labels, labels).map { Label(name: $0, value: Text($1)) }
     self.value = value
   }
-
-  /// The value of a label, or nil if the sample has no label with the name.
-  package subscript(_ label: String) -> Text? { labels.first { $0.name == label }?.value }
 }
 
 // MARK: - Rows

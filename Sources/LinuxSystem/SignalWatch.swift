@@ -20,12 +20,11 @@ package enum SignalWatch {
   /// - Parameters:
   ///   - leave: cleans up. Runs in another thread, concurrently with `body`.
   ///   - comeBack: runs in that thread when the process continues after a stop.
-  ///   - tell: runs in that thread for each signal in `told`. These signals have no other effect.
   package static func run<Outcome: ~Copyable>(
     _ signals: [Int32], leave: @escaping @Sendable () -> Void, comeBack: @escaping @Sendable () -> Void = {},
-    told: [Int32] = [], tell: @escaping @Sendable () -> Void = {}, during body: () throws -> Outcome
+    during body: () throws -> Outcome
   ) throws -> Outcome {
-    let watched = (signals + told).filter { !isIgnored($0) }
+    let watched = signals.filter { !isIgnored($0) }
     let isDone = Locked(false)
     var before = sigset_t()
     var mask = set(of: watched + [wake])
@@ -33,10 +32,6 @@ package enum SignalWatch {
     defer { unsafe pthread_sigmask(SIG_SETMASK, &before, nil) }
     let thread = try Thread(named: "signals") {
       while let signal = next(of: watched, isDone) {
-        guard !told.contains(signal) else {
-          tell()
-          continue
-        }
         leave()
         takeEffect(signal)
         comeBack()

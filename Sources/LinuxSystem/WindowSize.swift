@@ -11,7 +11,7 @@ package struct WindowSize: Equatable, Sendable {
   package static let usualColumns = 80
 
   /// Asks the terminal of a descriptor (TIOCGWINSZ). Another kind of file has no size.
-  package init(ofDescriptor number: Int32) {
+  init(ofDescriptor number: Int32) {
     var size = winsize()
     guard unsafe ioctl(number, UInt(TIOCGWINSZ), &size) == 0 else {
       (columns, lines) = (nil, nil)

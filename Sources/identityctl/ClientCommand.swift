@@ -48,8 +48,6 @@ package struct ClientCommand: Sendable {
       "version compare", [.required("A"), .required("lt|le|eq|ne|ge|gt"), .required("B")],
       [.init("order", "numeric|linux")], summary: "Exit with 0 if the comparison holds, else with 1.", loss: .nothing),
     ClientCommand(
-      "top", summary: "Show the activity of the daemon on the whole terminal until q is typed.", loss: .nothing),
-    ClientCommand(
       "backup", [.required("FILE")], summary: "Write a backup to FILE, encrypted with a passphrase.",
       loss: .askIfMore("The content of this file is lost:"),
       answer: .either(

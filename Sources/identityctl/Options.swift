@@ -88,9 +88,6 @@ package enum Options {
         .init("output", value: "FILE", "Replace FILE atomically with the metrics, readable by all users."),
       ]),
     Group(
-      commands: ["top"],
-      options: [.init("interval", value: "SECONDS", "Refresh at this interval; the default is 2.")]),
-    Group(
       commands: ["backup", "restore", "account invite", "account join"],
       options: [
         .init("passphrase-fd", value: "N", "Read the passphrase from file descriptor N instead of the terminal.")
@@ -111,8 +108,8 @@ package enum Options {
   /// Refuses options that do not apply to the command.
   static func check(_ line: CommandLine) throws(CommandLine.UsageError) {
     let words = commandWords(line.words)
-    if line.options["timeout"] != nil, let first = words.first, ["monitor", "top"].contains(first) {
-      throw CommandLine.UsageError("option '--timeout' is not for '\(first)', which only the user ends")
+    if line.options["timeout"] != nil, words.first == "monitor" {
+      throw CommandLine.UsageError("option '--timeout' is not for 'monitor', which only the user ends")
     }
     for group in groups where !group.commands.isEmpty {
       guard !applies(group, to: words) else { continue }

@@ -62,7 +62,6 @@ enum Program {
       case "restore": try restore(line)
       case "check": try check(line)
       case "stats": try showStatistics(line)
-      case "top": try top(line)
       default: try askFleet(line) ?? ask(line)
       }
     } catch let failure as DaemonConnection.Failure {

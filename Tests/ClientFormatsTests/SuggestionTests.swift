@@ -2,11 +2,11 @@ import ClientFormats
 import Testing
 
 struct SuggestionTests {
-  private static let known = ["status", "stats", "get device", "item find", "token", "top", "history"]
+  private static let known = ["status", "stats", "get device", "item find", "token", "key", "history"]
 
   @Test(arguments: [
     ("stauts", "status"), ("STATSU", "status"), ("sttaus", "status"), ("get devise", "get device"),
-    ("item fnd", "item find"), ("tokn", "token"), ("tokens", "token"), ("hsitroy", "history"), ("tp", "top"),
+    ("item fnd", "item find"), ("tokn", "token"), ("tokens", "token"), ("hsitroy", "history"), ("ky", "key"),
   ])
   func `the nearest known word is suggested`(typed: String, meant: String) {
     #expect(Suggestion.nearest(to: typed, among: Self.known) == meant)

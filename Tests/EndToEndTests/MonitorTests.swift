@@ -207,7 +207,7 @@ struct MonitorTests {
     arguments: [
       (["wait"], 2), (["wait", "device", "--timeout=soon"], 2), (["wait", "device", "--timeout=1."], 2),
       (["monitor", "--timeout=1"], 2), (["monitor", "since=0"], 2), (["monitor", "--since=-1"], 2),
-      (["get", "device", "--since=0"], 2), (["monitor", "--epoch=a"], 2), (["top", "--since=0", "--epoch=a"], 2),
+      (["get", "device", "--since=0"], 2), (["monitor", "--epoch=a"], 2), (["ping", "--since=0", "--epoch=a"], 2),
       (["monitor", "colour"], 13), (["wait", "colour"], 13),
       (["monitor", "--since=1000000"], 13),
     ] as [([String], Int32)])

@@ -69,7 +69,6 @@ set -g __identityctl_commands \
     'wait;device|installation|vendor|app|devices|account|item|version|token device|installation|vendor|app|devices|account|item|version|token...;;Wait for the next event of these topics, write it and exit.' \
     'version changed;-;build=- of=app|os app=@app;Exit with 0 if VERSION, or the last report, differs from the last session\'s version, else with 1.' \
     'version compare;- lt|le|eq|ne|ge|gt -;order=numeric|linux;Exit with 0 if the comparison holds, else with 1.' \
-    'top;;;Show the activity of the daemon on the whole terminal until q is typed.' \
     'backup;@file;;Write a backup to FILE, encrypted with a passphrase.' \
     'restore;@file;;Restore the backup in FILE.' \
     'check;;;Without a VALUE: examine the daemon and the system, and show commands that repair faults.' \
@@ -111,7 +110,6 @@ set -g __identityctl_options \
     '--openmetrics;stats|check;Write the metrics in the OpenMetrics 1.0 format.' \
     '--prometheus;stats|check;Write the metrics in the Prometheus text format, for node_exporter\'s textfile collector.' \
     '--output=@file;stats|check;Replace FILE atomically with the metrics, readable by all users.' \
-    '--interval=-;top;Refresh at this interval; the default is 2.' \
     '--passphrase-fd=-;backup|restore|account invite|account join;Read the passphrase from file descriptor N instead of the terminal.' \
     '--dry-run;backup|restore;Change nothing; only show what would change.' \
     '--adopt-device;restore;Adopt the backup\'s device identifier on another machine.'
