@@ -99,7 +99,6 @@ let package = Package(
     .systemLibrary(name: "CSodium", pkgConfig: "libsodium", providers: [.apt(["libsodium-dev"])]),
     .systemLibrary(name: "CInih", pkgConfig: "inih", providers: [.apt(["libinih-dev"])]),
     .systemLibrary(name: "CMosquitto", pkgConfig: "libmosquitto", providers: [.apt(["libmosquitto-dev"])]),
-    .systemLibrary(name: "CQREncode", pkgConfig: "libqrencode", providers: [.apt(["libqrencode-dev"])]),
 
     // PURE: rules and bytes. No I/O, no clock, no randomness, no unsafe code.
     .target(name: "IdentityCore", swiftSettings: fast),
@@ -124,9 +123,6 @@ let package = Package(
     // The fleet's connections.
     .target(name: "Mosquitto", dependencies: ["CMosquitto", "LinuxSystem"], swiftSettings: strict),
 
-    // The codes for joining, as pictures. Only identity-fleet links libqrencode.
-    .target(name: "QRCodes", dependencies: ["CQREncode"], swiftSettings: strict),
-
     // The fleet's keys and seals.
     .target(name: "FleetSeal", dependencies: ["FleetWire", "IdentityCore", "CSodium"], swiftSettings: fast),
 
@@ -147,7 +143,7 @@ let package = Package(
       dependencies: [
         "Attestation", "ConfigurationFiles", "FleetCore", "FleetSeal", "FleetWire", "IdentityClient", "IdentityCore",
         "IdentityWire",
-        "LinuxSystem", "Mosquitto", "QRCodes", "Systemd",
+        "LinuxSystem", "Mosquitto", "Systemd",
       ], swiftSettings: strict),
 
     // Formats that identityctl writes and reads. Not part of the library: programs have formats of their own.

@@ -201,7 +201,7 @@ link_tests() {
   sed "${expressions[@]}" "$plain/identitydPackageTests.product/Objects.LinkFileList" >"$instrumented/tests.objects"
   # Both sanitizers have this module.
   grep --quiet "^$instrumented/LinuxSystem.build/" "$instrumented/tests.objects" || fail "the tests have no sources of $1"
-  mapfile -t libraries < <(pkg-config --libs libsystemd sqlite3 libsodium inih libmosquitto libqrencode | xargs --max-args=1)
+  mapfile -t libraries < <(pkg-config --libs libsystemd sqlite3 libsodium inih libmosquitto | xargs --max-args=1)
   swiftc -sanitize="$1" -use-ld=lld -emit-executable -module-name identitydPackageTests \
     -o "$instrumented/identitydPackageTests.xctest" "@$instrumented/tests.objects" "${libraries[@]}"
 }

@@ -5,7 +5,7 @@ readonly OLDEST_SWIFT=6.3
 # First line: packages that the toolchain needs to run. Second line: libraries that the programs are linked with.
 readonly BUILD_PACKAGES=(
   binutils gcc libc6-dev libcurl4 libedit2 libncurses6 libstdc++-12-dev libxml2 pkg-config tzdata zlib1g
-  libinih-dev libmosquitto-dev libqrencode-dev libsodium-dev libsqlite3-dev libsystemd-dev
+  libinih-dev libmosquitto-dev libsodium-dev libsqlite3-dev libsystemd-dev
 )
 readonly SOURCE_PACKAGES=(dpkg-dev xz-utils)
 # dpkg-buildpackage needs these, too.
@@ -14,7 +14,7 @@ readonly TEST_PACKAGES=(
   bash-completion bubblewrap build-essential curl debhelper faketime fish groff lintian man-db mandoc po-debconf rpm
   shellcheck zsh
   btrfs-progs e2fsprogs fuse3 gdb git iproute2 jq libnbd-bin mosquitto-clients nbdkit netcat-openbsd nodejs openssl
-  python3 python3-jsonschema python3-nacl python3-pip python3-prometheus-client python3-zbar socat sqlite3 strace
+  python3 python3-jsonschema python3-nacl python3-pip python3-prometheus-client socat sqlite3 strace
   mmdebstrap systemd systemd-container util-linux valgrind xfsprogs
 )
 # promtool, for the examples of monitoring: a download of 20 MB. The package contains a service, too.

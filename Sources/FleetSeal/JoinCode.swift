@@ -28,14 +28,12 @@ package struct JoinCode: Equatable, Sendable, CustomStringConvertible {
   private static let randomLetters = 15
 
   /// The letters, without hyphens.
-  private(set) var letters: [UInt8] = []
+  let letters: [UInt8]
 
   /// Creates the code of fifteen numbers from 0 to 31.
   private init(_ numbers: some Sequence<UInt8>) {
-    // A growing array would leave copies in memory.
-    letters.reserveCapacity(Self.randomLetters + 1)
-    for number in numbers { letters.append(Self.alphabet[Int(number)]) }
-    letters.append(Self.checkLetter(of: letters))
+    let letters = numbers.map { Self.alphabet[Int($0)] }
+    self.letters = letters + [Self.checkLetter(of: letters)]
   }
 
   /// Draws a code; nil if libsodium cannot be initialized.
@@ -48,16 +46,9 @@ package struct JoinCode: Equatable, Sendable, CustomStringConvertible {
   }
 
   /// Parses a code in either case, with hyphens or spaces anywhere. `I` and `L` are read as 1, and `O` as 0.
-  package init(parsing text: String) throws(Fault) { try self.init(parsing: Array(text.utf8).span) }
-
-  /// Parses the bytes of a code, and leaves no other copy of it.
-  package init(parsing text: borrowing Span<UInt8>) throws(Fault) {
+  package init(parsing text: String) throws(Fault) {
     var numbers: [UInt8] = []
-    numbers.reserveCapacity(Self.randomLetters + 1)
-    defer { unsafe sodium_memzero(&numbers, numbers.count) }
-    for index in text.indices {
-      let byte = text[index]
-      if byte == UInt8(ascii: "-") || byte == UInt8(ascii: " ") { continue }
+    for byte in text.utf8 where byte != UInt8(ascii: "-") && byte != UInt8(ascii: " ") {
       let upper = (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte) ? byte - 32 : byte
       let read =
         switch upper {
@@ -70,29 +61,15 @@ package struct JoinCode: Equatable, Sendable, CustomStringConvertible {
       numbers.append(UInt8(number))
     }
     guard numbers.count == Self.randomLetters + 1 else { throw .length }
-    self.init(numbers.lazy.prefix(Self.randomLetters))
-    guard letters.last == Self.alphabet[Int(numbers[Self.randomLetters])] else {
-      wipe()
-      throw .mistyped
-    }
+    self.init(numbers.prefix(Self.randomLetters))
+    guard letters.last == Self.alphabet[Int(numbers[Self.randomLetters])] else { throw .mistyped }
   }
 
   /// The code as it is shown: four groups of four letters.
-  package var description: String { String(decoding: copy(), as: UTF8.self) }
-
-  /// Returns the bytes of ``description``, which the caller wipes.
-  package func copy() -> [UInt8] {
-    var text: [UInt8] = []
-    text.reserveCapacity(letters.count + 3)
-    for (place, letter) in letters.enumerated() {
-      if place > 0, place.isMultiple(of: 4) { text.append(UInt8(ascii: "-")) }
-      text.append(letter)
-    }
-    return text
+  package var description: String {
+    stride(from: 0, to: letters.count, by: 4).map { String(decoding: letters[$0..<$0 + 4], as: UTF8.self) }
+      .joined(separator: "-")
   }
-
-  /// Overwrites the letters. No other copy of the value may be in use.
-  package mutating func wipe() { unsafe sodium_memzero(&letters, letters.count) }
 
   /// The topics and the key of an invitation.
   package struct Meeting: Sendable {

@@ -67,7 +67,7 @@ package struct ClientCommand: Sendable {
       "account invite",
       summary: "Invite a device with a code, or write an invitation into a file. A person with either can join.",
       loss: .askIfMore("The content of this file is lost:"),
-      isForFleet: true, answer: .object(.init([.word("code").optional], [.time("expires"), .word("qr").optional]))),
+      isForFleet: true, answer: .object(.init([.word("code").optional], [.time("expires")]))),
     ClientCommand(
       "account join", [.optional("CODE")], summary: "Join an account with a code, or by the invitation in a file.",
       loss: .nothing,

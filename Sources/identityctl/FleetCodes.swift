@@ -18,21 +18,16 @@ extension Program {
     let patience = try patience(line)
     var connection = try connectToFleet(line, patience)
     guard let code = JoinCode.random() else { throw noMemory }
-    let words = line.words + (line.options["qr"] == nil ? [] : ["code=\(code)"])
-    let answer = try connection.ask(RequestLine(words: words).secret(try meeting(of: code), as: "meeting"), patience)
+    let answer = try connection.ask(
+      RequestLine(words: line.words).secret(try meeting(of: code), as: "meeting"), patience)
     guard case .ok(var content) = answer.final else { return try show(answer, to: line.words, line, format) }
-    // In JSON, code and picture are attributes.
-    guard line.options["json"] == nil else {
+    // In JSON, the code is an attribute.
+    if line.options["json"] == nil {
+      content.words.insert(Text("\(code)"), at: 0)
+    } else {
       content.attributes.insert(ReplyLine.Attribute(name: "code", value: Text("\(code)")), at: 0)
-      return try show(.init(final: .ok(content)), to: line.words, line, format)
     }
-    content.words.insert(Text("\(code)"), at: 0)
-    let picture = content.attributes.first { $0.name == "qr" }.flatMap { QRPicture($0.value) }
-    content.attributes.removeAll { $0.name == "qr" }
-    let status = try show(.init(final: .ok(content)), to: line.words, line, format)
-    guard let picture, line.options["quiet"] == nil else { return status }
-    let text = picture.text(isColoured: try isColoured(line, .output))
-    return StandardStream.output.write(text) ? status : ExitStatus.outputFailed
+    return try show(.init(final: .ok(content)), to: line.words, line, format)
   }
 
   /// Joins an account with a code, and waits for the end of the attempt.

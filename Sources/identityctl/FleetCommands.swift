@@ -58,9 +58,6 @@ extension Program {
   // MARK: Files with invitations
 
   private static func invite(_ line: CommandLine, _ format: UUIDFormat) throws -> Int32 {
-    guard line.options["qr"] == nil else {
-      throw CommandLine.UsageError("'account invite' takes --qr only without --file=PATH")
-    }
     let path = line.options["file"] ?? ""
     try ProcessGuard.forbidDumps()
     let file = try withFileFailures { try FileReplacement(of: path) }

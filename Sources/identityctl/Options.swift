@@ -52,8 +52,7 @@ package enum Options {
     Group(
       commands: ["account invite"],
       options: [
-        .init("no-passphrase", "Write the invitation without a passphrase: a person with the file can join."),
-        .init("qr", "Show the code as a QR code, too."),
+        .init("no-passphrase", "Write the invitation without a passphrase: a person with the file can join.")
       ]),
     Group(
       commands: ["fleet keygen"],

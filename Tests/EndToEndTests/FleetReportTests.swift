@@ -73,7 +73,6 @@ extension FleetServiceTests {
         ("fleet peers", try other.identityctl("fleet", "peers", "--json").output),
         ("fleet credentials", try other.identityctl("fleet", "credentials", "--json").output),
         ("account invite", try other.identityctl("account", "invite", "--json").output),
-        ("account invite", try other.identityctl("account", "invite", "--qr", "--json").output),
         ("fleet status", try other.identityctl("fleet", "status", "--json").output),
       ]) == "")
     let text = try other.identityctl("fleet", "status", "--key=\(path)", "--stale=0")

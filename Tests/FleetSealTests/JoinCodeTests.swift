@@ -15,13 +15,6 @@ struct JoinCodeTests {
     }
   }
 
-  @Test func `a code can be wiped`() throws {
-    var code = try #require(JoinCode.random())
-    #expect(String(decoding: code.copy(), as: UTF8.self) == "\(code)")
-    code.wipe()
-    #expect(code.letters.allSatisfy { $0 == 0 })
-  }
-
   @Test func `a mistyped letter is noticed nearly always`() throws {
     var unnoticed = 0
     for _ in 0..<1_000 {

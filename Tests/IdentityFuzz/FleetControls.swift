@@ -30,7 +30,7 @@ final class FleetControlTarget: FuzzTarget {
     for word in parser.words where word.isAttribute {
       let value = "\(parser.text(word, in: line.span))"
       // A short value may occur in a text by chance, and the text may quote another word that contains the value.
-      guard ["data", "meeting", "code"].contains(parser.name(word, in: line.span)), value.utf8.count >= 16,
+      guard ["data", "meeting"].contains(parser.name(word, in: line.span)), value.utf8.count >= 16,
         parser.words.count(where: { "\(parser.text($0, in: line.span))".contains(value) }) == 1
       else { continue }
       try require(!refusal.text.contains(value), "\(refusal.text) repeats a secret")

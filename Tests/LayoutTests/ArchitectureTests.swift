@@ -18,7 +18,6 @@ struct ArchitectureTests {
     ],
     "Attestation": ["Glibc", "IdentityCore", "LinuxSystem", "Systemd"],
     "Mosquitto": ["CMosquitto", "Glibc", "LinuxSystem"],
-    "QRCodes": ["CQREncode", "Glibc"],
     "FleetSeal": ["FleetWire", "IdentityCore", "CSodium"],
     "IdentityServer": [
       "Attestation", "IdentityCore", "IdentityWire", "IdentityStore", "LinuxSystem", "Systemd", "Glibc",
@@ -27,7 +26,7 @@ struct ArchitectureTests {
     "FleetService": [
       "Attestation", "ConfigurationFiles", "FleetCore", "FleetSeal", "FleetWire", "IdentityClient", "IdentityCore",
       "IdentityWire",
-      "LinuxSystem", "Mosquitto", "QRCodes", "Systemd",
+      "LinuxSystem", "Mosquitto", "Systemd",
     ],
     "identity-fleet": [
       "ConfigurationFiles", "FleetService", "FleetWire", "IdentityClient", "IdentityCore", "LinuxSystem", "Mosquitto",
@@ -64,7 +63,7 @@ struct ArchitectureTests {
 
   @Test func `every target has a layer`() throws {
     let folders = try FileManager.default.contentsOfDirectory(atPath: Tree.root.appending(path: "Sources").path)
-    let c: Set = ["CLinux", "CSystemd", "CSQLite", "CStoreFiles", "CSodium", "CInih", "CMosquitto", "CQREncode"]
+    let c: Set = ["CLinux", "CSystemd", "CSQLite", "CStoreFiles", "CSodium", "CInih", "CMosquitto"]
     #expect(Set(folders).subtracting(c) == Set(Self.allowed.keys))
   }
 

@@ -65,7 +65,7 @@ struct VerbTableLayoutTests {
     "DeviceIdentifier=", "ERR ", "EVENT ", "OK", "Rights=", "Unit=", "User=", "Vendor=", "VersionOrder=", "[App]",
     "\\\\u00",
     "%a2", "127.0.0.1", "AllowPlaintext=", "Broker=", "Sender=", "SiteKey=", "Spread=", "Username=", "[Fleet]",
-    "account create", "account invite", "account join", "account leave", "account rotate", "app=*", "boot", "code=",
+    "account create", "account invite", "account join", "account leave", "account rotate", "app=*", "boot",
     "commit=yes", "device", "dry-run=yes", "fleet credentials", "fleet peers", "fleet reports", "fleet status",
     "fleet who", "force=yes", "generation=1 counter=1 record=AAAA", "group=*", "identityd-backup 1 argon2id ops=",
     "installation", "lifetime=installation", "limit=one", "meeting=", "mqtt://", "mqtts://", "of=os", "order=linux",

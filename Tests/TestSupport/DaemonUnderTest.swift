@@ -152,11 +152,28 @@ package final class DaemonUnderTest {
   /// Opens a new connection.
   package func client() throws -> Client { try Client(socket) }
 
-  /// Reads a file of the daemon's /proc directory to its end.
-  package func kernelFile(_ name: String) throws -> String { try TestSupport.kernelFile(name, of: process) }
+  /// Reads a file of the daemon's /proc directory to its end. Foundation takes the first partial read of such a file
+  /// for the whole.
+  package func kernelFile(_ name: String) throws -> String {
+    let file = try FileHandle(forReadingFrom: URL(filePath: "/proc/\(process.processIdentifier)/\(name)"))
+    defer { try? file.close() }
+    return String(decoding: try file.readToEnd() ?? Data(), as: UTF8.self)
+  }
 
   /// Returns all readable and writable memory of the daemon.
-  package func memory() throws -> Data { try TestSupport.memory(of: process) }
+  package func memory() throws -> Data {
+    let file = try FileHandle(forReadingFrom: URL(filePath: "/proc/\(process.processIdentifier)/mem"))
+    var memory = Data()
+    for line in try kernelFile("maps").split(separator: "\n") where line.contains(" rw") {
+      let ends = line.prefix { $0 != " " }.split(separator: "-").compactMap { UInt64($0, radix: 16) }
+      guard ends.count == 2, ends[1] - ends[0] < 1 << 28 else { continue }
+      try file.seek(toOffset: ends[0])
+      memory += (try? file.read(upToCount: Int(ends[1] - ends[0]))) ?? Data()
+      // Separates the mappings, so that no search matches across two of them.
+      memory.append(0)
+    }
+    return memory
+  }
 
   /// Returns the daemon's peak memory (`VmHWM`, proc(5)), in bytes.
   package func peakMemory() throws -> Int {
@@ -175,27 +192,4 @@ package final class DaemonUnderTest {
     guard let word = answer.split(separator: " ").dropFirst().first else { throw Failure("\(request): \(answer)") }
     return String(word)
   }
-}
-
-/// Reads a file of a process's /proc directory to its end. Foundation takes the first partial read of such a file for the
-/// whole.
-func kernelFile(_ name: String, of process: Process) throws -> String {
-  let file = try FileHandle(forReadingFrom: URL(filePath: "/proc/\(process.processIdentifier)/\(name)"))
-  defer { try? file.close() }
-  return String(decoding: try file.readToEnd() ?? Data(), as: UTF8.self)
-}
-
-/// Returns all readable and writable memory of a process.
-func memory(of process: Process) throws -> Data {
-  let file = try FileHandle(forReadingFrom: URL(filePath: "/proc/\(process.processIdentifier)/mem"))
-  var memory = Data()
-  for line in try kernelFile("maps", of: process).split(separator: "\n") where line.contains(" rw") {
-    let ends = line.prefix { $0 != " " }.split(separator: "-").compactMap { UInt64($0, radix: 16) }
-    guard ends.count == 2, ends[1] - ends[0] < 1 << 28 else { continue }
-    try file.seek(toOffset: ends[0])
-    memory += (try? file.read(upToCount: Int(ends[1] - ends[0]))) ?? Data()
-    // Separates the mappings, so that no search matches across two of them.
-    memory.append(0)
-  }
-  return memory
 }

@@ -123,9 +123,6 @@ package final class FleetUnderTest {
   /// The log so far.
   package var log: String { (try? String(contentsOf: logFile, encoding: .utf8)) ?? "" }
 
-  /// Returns all readable and writable memory of the service.
-  package func memory() throws -> Data { try TestSupport.memory(of: process) }
-
   /// Sends one request to the service, and returns the lines of its answer.
   package func ask(_ request: String) throws -> [String] { try Client(socket).ask(request) }
 

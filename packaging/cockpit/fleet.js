@@ -10,9 +10,6 @@ const SOCKET = "/run/identity-fleet/identity-fleet.sock";
 const APP = "identity-fleet";
 /** The interval of the questions while a dialog waits for the other device, in milliseconds. */
 const INTERVAL = 1_000;
-/** The light margin of a QR code in modules, which readers need. */
-const MARGIN = 4;
-const SVG = "http://www.w3.org/2000/svg";
 
 function connect() {
   const channel = cockpit.channel({ payload: "stream", unix: SOCKET, binary: true, superuser: "try" });
@@ -98,17 +95,17 @@ export function invite(page) {
   return openWithService(page, title, (state) => {
     const text = _("A person with the code can add one device to the account. The code is good for fifteen minutes.");
     const content = [element("p", {}, text), element("p", {}, trouble(state))];
-    const run = async () => showCode(title, await runClient(["account", "invite", "--qr"]));
+    const run = async () => showCode(title, await runClient(["account", "invite"]));
     openDialog(title, content, { label: _("Show a code"), done: _("The code is shown."), run });
   });
 }
 
 /** Shows a code, and what becomes of the invitation. The code is gone from the page once it is used. */
-function showCode(title, { code, expires, qr }) {
+function showCode(title, { code, expires }) {
   const progress = element("p", { role: "status" });
   const letters = element("code", { class: "join-code", dir: "ltr" }, visible(code));
   const until = element("p", {}, _("Good until:"), " ", time(expires));
-  const secret = element("div", {}, element("p", {}, letters), picture(qr), until);
+  const secret = element("div", {}, element("p", {}, letters), until);
   openDialog(title, [secret, progress]);
   const show = (state) => {
     const [invitation, newcomer] = [state.get("invitation"), state.get("newcomer")];
@@ -123,28 +120,6 @@ function showCode(title, { code, expires, qr }) {
     return !isOpen;
   };
   watch(progress, show, () => secret.remove());
-}
-
-/** Draws a QR code from its rows. */
-function picture(rows) {
-  const lines = rows.split("/");
-  const size = lines.length + 2 * MARGIN;
-  const dark = lines.flatMap((line, row) =>
-    [...line].map((module, column) => (module === "1" ? `M${column + MARGIN} ${row + MARGIN}h1v1h-1z` : "")),
-  );
-  const make = (tag, attributes, ...children) => {
-    const made = document.createElementNS(SVG, tag);
-    for (const [name, text] of Object.entries(attributes)) made.setAttribute(name, text);
-    made.append(...children);
-    return made;
-  };
-  // White and black in every theme, as readers expect.
-  return make(
-    "svg",
-    { class: "qr", viewBox: `0 0 ${size} ${size}`, role: "img", "aria-label": _("The code as a QR code") },
-    make("rect", { width: size, height: size, fill: "#fff" }),
-    make("path", { d: dark.join(""), fill: "#000", "shape-rendering": "crispEdges" }),
-  );
 }
 
 // MARK: Joining

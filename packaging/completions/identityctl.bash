@@ -101,7 +101,6 @@ _identityctl_options=(
   '--field=-;migrate device|migrate installation'
   '--file=@file;account invite|account join'
   '--no-passphrase;account invite'
-  '--qr;account invite'
   '--file=@file;fleet keygen'
   '--key=@file;fleet status'
   '--stale=-;fleet status'

@@ -99,7 +99,6 @@ set -g __identityctl_options \
     '--field=-;migrate device|migrate installation;Read VALUE from the line NAME=value or NAME: value of the file.' \
     '--file=@file;account invite|account join;Write the invitation to this file, or read it from there.' \
     '--no-passphrase;account invite;Write the invitation without a passphrase: a person with the file can join.' \
-    '--qr;account invite;Show the code as a QR code, too.' \
     '--file=@file;fleet keygen;Write the private keys to this new file, which only this user can read.' \
     '--key=@file;fleet status;Show the reports of the site\'s devices, with the key of the site in this file.' \
     '--stale=-;fleet status;Show only devices that have sent no report for this time.' \

@@ -5,7 +5,6 @@ import IdentityClient
 import IdentityCore
 import IdentityWire
 import LinuxSystem
-import QRCodes
 
 /// The answers to requests of admins.
 struct Answering {
@@ -14,14 +13,14 @@ struct Answering {
     case none
     /// The state has to be read again.
     case start
-    /// This secret is shown, too.
-    case show(SecretAttribute)
+    /// These bytes are shown, too.
+    case show(Secret)
     /// This device leaves its account.
     case leave
     /// This device tries to join an account with a code.
     case join(JoinCode.Meeting)
-    /// This device invites a newcomer with a code, whose picture is shown if there is one.
-    case invite(JoinCode.Meeting, picture: SecretAttribute?)
+    /// This device invites a newcomer with a code.
+    case invite(JoinCode.Meeting)
     /// The account gets another key, and these devices are removed.
     case rotate(without: Set<DeviceTag>)
     /// The service answers by itself.
@@ -57,21 +56,17 @@ struct Answering {
     case .joinWithCode(let secret):
       try requireNoAccount()
       return (.done, .join(try meeting(secret)))
-    case .inviteWithCode(let secret, let code):
+    case .inviteWithCode(let secret):
       _ = try requireAccount()
       let meeting = try meeting(secret)
       reply.ok()
-      return (reply, .invite(meeting, picture: try code.map { (code) throws(DaemonFault) in try picture(of: code) }))
+      return (reply, .invite(meeting))
     case .invite:
       var (data, expiry) = try Enrolment.invite(to: try requireAccount(), run, devices: roster.devices)
       defer { data.wipe() }
-      var text: [UInt8] = []
-      text.reserveCapacity(2 * data.count)
-      defer { text.wipe() }
-      Base64Text.append(data.span, to: &text)
       reply.ok()
       reply.attribute("expires", .time(expiry))
-      return (reply, .show(SecretAttribute(name: "data", value: Secret(text.span))))
+      return (reply, .show(Secret(data.span)))
     case .leave:
       _ = try requireAccount()
       return (.done, .leave)
@@ -115,14 +110,6 @@ struct Answering {
       throw .refused(code: .conflict, text: "these are not the bytes of a code, or there is not enough memory for them")
     }
     return meeting
-  }
-
-  private func picture(of code: Secret) throws(DaemonFault) -> SecretAttribute {
-    guard var rows = code.withBytes({ QRCode.rows(of: $0) }) else {
-      throw .refused(code: .unavailable, text: "there is not enough memory for the QR code")
-    }
-    defer { rows.wipe() }
-    return SecretAttribute(name: "qr", value: Secret(rows.span))
   }
 
   private func requireAccount() throws(DaemonFault) -> Account {

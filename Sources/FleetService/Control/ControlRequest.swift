@@ -13,9 +13,8 @@ enum ControlRequest {
   case leave
   /// Makes an invitation for a file.
   case invite
-  /// Invites a newcomer with a code, of which these are the bytes of the topics and the key. The code itself, as it is
-  /// shown, is there if the answer is to have its picture.
-  case inviteWithCode(Secret, Secret?)
+  /// Invites a newcomer with a code, of which these are the bytes of the topics and the key.
+  case inviteWithCode(Secret)
   /// Joins an account with a code.
   case joinWithCode(Secret)
   /// Replaces the key of the account, and removes devices.
@@ -89,16 +88,8 @@ enum ControlRequest {
         self = .join(data)
       }
     case "account invite":
-      try check(operands: 0, "meeting", "code")
-      var code: Secret?
-      if let word = attributes["code"] {
-        code = Self.code(span.extracting(word.value))
-        guard code != nil, attributes["meeting"] != nil else {
-          // The value is not shown: it may be a mistyped code.
-          throw refuse(.notAllowed(name: "code", value: "…", allowed: "the code of meeting="))
-        }
-      }
-      self = try secret("meeting").map { .inviteWithCode($0, code) } ?? .invite
+      try check(operands: 0, "meeting")
+      self = try secret("meeting").map { .inviteWithCode($0) } ?? .invite
     case "account rotate":
       try check(operands: 0, "without")
       let removed = attributes["without"].map { "\(parser.text($0, in: line.span))" } ?? ""
@@ -139,14 +130,5 @@ enum ControlRequest {
         }
     default: throw .unknownVerb(Text(verb))
     }
-  }
-
-  /// Returns a code as it is shown; nil if a text is none.
-  private static func code(_ text: borrowing Span<UInt8>) -> Secret? {
-    guard var code = try? JoinCode(parsing: text) else { return nil }
-    defer { code.wipe() }
-    var shown = code.copy()
-    defer { shown.wipe() }
-    return Secret(shown.span)
   }
 }

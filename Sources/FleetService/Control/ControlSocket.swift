@@ -164,8 +164,8 @@ package final class ControlSocket {
         // In front of the other attributes, and straight into the line, so that no other text has the secret.
         var final: [UInt8] = []
         reply.append(to: &final)
-        line += Array("OK \(secret.name)=".utf8)
-        secret.value.withBytes { line.appendWiping($0) }
+        line += Array("OK data=".utf8)
+        secret.withBytes { Base64Text.append($0, to: &line) }
         line += final.dropFirst(2)
       }
     } catch {

@@ -10,11 +10,3 @@ extension Secret {
     return bytes
   }
 }
-
-/// A secret in an answer.
-struct SecretAttribute {
-  /// The name of the attribute, which is the first one of the answer.
-  let name: String
-  /// The bytes of its value, which need no quotes.
-  let value: Secret
-}

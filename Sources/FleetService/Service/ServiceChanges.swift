@@ -128,9 +128,8 @@ extension Service {
   }
 
   /// Carries out a request of an admin. Returns the answer, and the secret in it.
-  func answer(to request: ControlRequest) throws(Refusal) -> (Reply, SecretAttribute?) {
-    var outcome = Result<(Reply, SecretAttribute?), Refusal>.failure(
-      .unavailable("identityd does not answer; try again later"))
+  func answer(to request: ControlRequest) throws(Refusal) -> (Reply, Secret?) {
+    var outcome = Result<(Reply, Secret?), Refusal>.failure(.unavailable("identityd does not answer; try again later"))
     turn { () throws(DaemonFault) in
       guard let link else { return }
       let answering = Answering(
@@ -138,7 +137,7 @@ extension Service {
         roster: fleet.roster, rows: report.rows)
       do throws(DaemonFault) {
         var (reply, consequence) = try answering.carryOut(request)
-        var secret: SecretAttribute?
+        var secret: Secret?
         switch consequence {
         case .none: break
         case .show(let shown): secret = shown
@@ -149,9 +148,7 @@ extension Service {
         case .join(let meeting):
           meetings.join(meeting)
           isStartDue = true
-        case .invite(let meeting, let picture):
-          reply.attribute("expires", .time(try invite(meeting)))
-          secret = picture
+        case .invite(let meeting): reply.attribute("expires", .time(try invite(meeting)))
         case .rotate(let removed): try rotate(without: removed)
         case .other:
           outcome = try answerMore(request).map { ($0, nil) }
