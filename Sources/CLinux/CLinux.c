@@ -365,8 +365,7 @@ int clinux_next_option(int count, char **arguments, const char *const *names, co
         table[i].val = 256 + i;
         if (letters[i] == 0) continue;
         list[length++] = letters[i];
-        // A letter takes no optional value, so that it can precede others.
-        if (takes[i] == 1) list[length++] = ':';
+        if (takes[i]) list[length++] = ':';
     }
     opterr = 0;
     if (*next == 0) optind = 0;  // glibc: 0 restarts the scan

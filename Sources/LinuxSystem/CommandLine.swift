@@ -14,20 +14,14 @@ package struct CommandLine: Equatable, Sendable {
     package let letter: Unicode.Scalar?
     /// The placeholder for the value in `--help`; nil if the option takes no value.
     package let value: String?
-    /// Whether the value may be left out. If it is given, it follows `=`.
-    package let isValueOptional: Bool
     /// The effect of the option, in one line.
     package let summary: String
 
     /// Declares an option.
-    package init(
-      _ name: String, letter: Unicode.Scalar? = nil, value: String? = nil, isValueOptional: Bool = false,
-      _ summary: String
-    ) {
+    package init(_ name: String, letter: Unicode.Scalar? = nil, value: String? = nil, _ summary: String) {
       self.name = name
       self.letter = letter
       self.value = value
-      self.isValueOptional = isValueOptional
       self.summary = summary
     }
   }
@@ -105,7 +99,7 @@ package struct CommandLine: Equatable, Sendable {
     _ vector: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>, count: Int32,
     _ names: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>, _ known: [Option]
   ) -> UsageError? {
-    let takes = known.map { Int32($0.value == nil ? 0 : $0.isValueOptional ? 2 : 1) }
+    let takes = known.map { Int32($0.value == nil ? 0 : 1) }
     let letters = known.map { CChar(truncatingIfNeeded: $0.letter?.value ?? 0) }
     var failure: UsageError?
     var next: Int32 = 0
@@ -143,7 +137,7 @@ package struct CommandLine: Equatable, Sendable {
     return known.map { option in
       let letter = option.letter.map { "-\($0), " } ?? (hasLetters ? "    " : "")
       let value = option.value.map { "=\($0)" } ?? ""
-      return "\(letter)--\(option.name)" + (option.isValueOptional ? "[\(value)]" : value)
+      return "\(letter)--\(option.name)\(value)"
     }
   }
 

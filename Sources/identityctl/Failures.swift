@@ -48,8 +48,8 @@ extension Program {
   private static func report(
     _ code: String, _ message: String, shown: String, _ status: Int32, _ line: CommandLine
   ) -> Int32 {
-    // `--quiet` writes errors too. Only `--json=wire` keeps them on standard error.
-    guard let form = line.options["json"], form != JSONForm.wireName, !carriesData(line) else {
+    // `--quiet` writes errors too.
+    guard line.options["json"] != nil, !carriesData(line) else {
       complain(shown)
       return status
     }

@@ -19,9 +19,7 @@ package enum Options {
       commands: [],
       options: [
         .init("socket", value: "PATH", "Connect to the daemon at this socket."),
-        .init(
-          "json", letter: "j", value: JSONForm.wireName, isValueOptional: true,
-          "Write the answer, each event or an error as JSON, or as words and attributes."),
+        .init("json", letter: "j", "Write the answer, each event or an error as JSON."),
         .init("quiet", letter: "q", "Write only errors and events; the exit status is the answer."),
         .init("format", value: "FORM", "Write UUIDs as hyphen (default), plain, urn or upper."),
         .init("full", letter: "l", "Write every value of a table in full, and times instead of ages."),

@@ -47,7 +47,6 @@ enum Program {
       if line.options["help"] != nil { return try help(line.words, line) }
       if line.options["version"] != nil { return write("identityctl \(Version.program)\n") }
       try Options.check(line)
-      _ = try JSONForm(line)
       _ = try isColoured(line, .output)
       let isForPeople = line.options["json"] == nil && line.options["quiet"] == nil
       guard let first = line.words.first?.lowercased() else {
@@ -129,12 +128,8 @@ enum Program {
   ) throws -> Int32 {
     let isQuiet = line.options["quiet"] != nil
     let declared = ClientCommand.answer(to: request)
-    if let form = try JSONForm(line), !isQuiet {
-      let document =
-        switch form {
-        case .document: JSONOutput(format).document(answer, to: request, declared)
-        case .wire: WireOutput(format).document(answer)
-        }
+    if line.options["json"] != nil, !isQuiet {
+      let document = JSONOutput(format).document(answer, to: request, declared)
       guard StandardStream.output.write(document) else { return ExitStatus.outputFailed }
     } else if case .error(let code, let text) = answer.final {
       return fail(code, text, line)

@@ -98,8 +98,8 @@ class LoginTest(unittest.TestCase):
         self.page.click("Renew", "#dialog")
         until(lambda: inside("identityctl get device").strip() != before, "another identifier")
         device = inside("identityctl get device").strip()
-        last = json.loads(inside("identityctl history device --json=wire"))["rows"][-1]
-        self.assertEqual((last["words"][0], last["attributes"]["by"]), (device, by))
+        last = json.loads(inside("identityctl history device --json"))[-1]
+        self.assertEqual((last["uuid"], last["by"]), (device, by))
         return device
 
     def test_root_finds_out_why_and_renews(self):

@@ -8,8 +8,9 @@ struct CompletionTests {
 
   private static let nowhere = "/nonexistent/socket"
 
-  private func put(_ daemon: DaemonUnderTest, service: String, account: String) throws {
-    let added = try identityctl(daemon, "item", "put", "service=\(service)", "account=\(account)", "data=eA==")
+  private func put(_ daemon: DaemonUnderTest, service: String, account: String, attribute: String = "attr.a=1") throws {
+    let added = try identityctl(
+      daemon, "item", "put", "service=\(service)", "account=\(account)", "data=eA==", attribute)
     try #require(added.status == 0, "\(added.errors)")
   }
 
@@ -68,11 +69,14 @@ struct CompletionTests {
     for name in Self.names { try put(daemon, service: name, account: "of \(name)") }
     // A name with a line feed cannot be offered. Only this name begins with `w`, so the completion of `w` proves that.
     try put(daemon, service: "w\nx", account: "w\ttab")
+    // An attribute of an item can have the name of another value.
+    try put(daemon, service: "z", account: "z", attribute: #"attr.service=y\}"{"#)
     let shell = try InteractiveShell(kind, socket: daemon.socket)
     for name in Self.names {
       #expect(try shell.complete("item read service=\(name.prefix(1))") == ["item", "read", "service=\(name)"])
     }
     #expect(try shell.complete("item read service=w") == ["item", "read", "service=w"])
+    #expect(try shell.complete("item read service=y") == ["item", "read", "service=y"])
     for (typed, name) in [
       ("'d", 3), ("\"b", 1), ("\"f", 5), ("'f", 5), ("\"e", 4), ("'x", 22), ("a\\ m", 0), ("dit\\'", 3), ("g:c:", 6),
       ("h=x", 7),

@@ -108,7 +108,7 @@ import Testing
 
   @Test func `a refusal of the dry run is the answer, in each form of output`() throws {
     let daemon = try owned()
-    for options in [[], ["--json"], ["--json=wire"]] as [[String]] {
+    for options in [[], ["--json"]] as [[String]] {
       let result = try run(
         [Self.program] + options + ["item", "delete", "service=none"], environment: ["IDENTITYD_SOCKET": daemon.socket])
       #expect(result.status == 16, "\(result)")

@@ -18,7 +18,7 @@ import Testing
   // MARK: Listener
 
   @Test(arguments: [
-    ["ping"], ["status", "--json=wire"], ["item", "put", "service=s", "account=a", "data=c2VjcmV0"], ["monitor"],
+    ["ping"], ["status"], ["item", "put", "service=s", "account=a", "data=c2VjcmV0"], ["monitor"],
     ["wait", "device"], ["stats", "--openmetrics"], ["backup", "-", "--passphrase-fd=3"], ["item", "read", "--raw"],
   ])
   func `nothing is sent to another user's process, however its path was named`(words: [String]) throws {

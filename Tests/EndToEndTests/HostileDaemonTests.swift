@@ -55,7 +55,7 @@ struct HostileDaemonTests {
     try TestSupport.run([Self.program, "--socket=\(daemon.socket)", "--yes"] + words)
   }
 
-  @Test(arguments: answers.keys.sorted(), [[], ["--json"], ["--json=wire"]])
+  @Test(arguments: answers.keys.sorted(), [[], ["--json"]])
   func `every request prints hidden characters of the answer escaped`(answer: String, options: [String]) throws {
     let text = try #require(Self.answers[answer])
     let daemon = try PlayedDaemon { _ in .lines(text) }
@@ -65,7 +65,7 @@ struct HostileDaemonTests {
       // The documents of --json have only the lines that belong to the answer of the verb.
       let isSubset = options == ["--json"] && !["refusal", "busy", "nonsense"].contains(answer)
       #expect(isSubset || (result.output + result.errors).contains("u202e"), "\(words) \(result)")
-      guard options == ["--json"] || options == ["--json=wire"] && answer != "nonsense" else { continue }
+      guard options == ["--json"] else { continue }
       #expect(throws: Never.self) { try JSONSerialization.jsonObject(with: Data(result.output.utf8)) }
     }
     #expect(daemon.connections == Self.requests.count)

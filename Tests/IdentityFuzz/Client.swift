@@ -37,7 +37,6 @@ final class ClientTarget: FuzzTarget {
   }
 
   private func show(_ answer: DaemonConnection.Answer) throws(Finding) {
-    try requirePlain(WireOutput(.upper).document(answer), lines: 1)
     for request in ["get device", "devices", "status", "stats", "subscribe snapshot=yes", "item read", "unknown"] {
       let words = request.split(separator: " ").map(String.init)
       try requirePlain(JSONOutput(.upper).document(answer, to: words), lines: 1)

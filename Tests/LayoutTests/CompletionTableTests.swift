@@ -73,8 +73,7 @@ struct CompletionTableTests {
     let own = ClientCommand.all.map { entry($0.words, $0.operands, $0.attributes, $0.summary, shell) }
     let options = Options.groups.flatMap { group in
       group.options.map { option in
-        let value = option.isValueOptional ? nil : option.value
-        let head = "--\(option.name)" + (value.map { "=\(values($0, Self.options))" } ?? "")
+        let head = "--\(option.name)" + (option.value.map { "=\(values($0, Self.options))" } ?? "")
         let fields = [head, group.commands.joined(separator: "|")]
         return (fields + (shell == .bash ? [] : [option.summary])).joined(separator: ";")
       }

@@ -136,12 +136,12 @@ struct Container: Sendable {
   }
 
   /// Returns the daemon's `whoami` for a client that `systemd-run` starts with these options.
-  func whoami(_ options: String) async throws -> Answer {
-    try answer(await shell("systemd-run --quiet --wait --pipe --collect \(options) identityctl --json=wire whoami"))
+  func whoami(_ options: String) async throws -> Peer {
+    try peer(await shell("systemd-run --quiet --wait --pipe --collect \(options) identityctl --json whoami"))
   }
 
-  /// Parses the output of `identityctl --json=wire`.
-  func answer(_ json: String) throws -> Answer { try JSONDecoder().decode(Answer.self, from: Data(json.utf8)) }
+  /// Parses the output of `identityctl --json whoami`.
+  func peer(_ json: String) throws -> Peer { try JSONDecoder().decode(Peer.self, from: Data(json.utf8)) }
 
   // MARK: The journal
 
@@ -167,11 +167,13 @@ struct Identifiers: Equatable {
   let installation: String
 }
 
-/// An answer in the form of `identityctl --json=wire`.
-struct Answer: Decodable {
-  let ok: Bool
-  let words: [String]
-  let attributes: [String: String]
+/// The answer to `whoami`.
+struct Peer: Decodable {
+  let app: String
+  let uid: Int
+  let unit: String?
+  let container: String?
+  let admin: Bool
 }
 
 /// The containers of this run: one per suite, booted when the first test asks for it.

@@ -15,7 +15,7 @@ extension SystemTests {
   }
 
   /// A shell command that prints `whoami`, and then `writable` if the folder of the socket is writable.
-  private static let probe = "identityctl --json=wire whoami; ! true 2>/dev/null >/run/identityd/file || echo writable"
+  private static let probe = "identityctl --json whoami; ! true 2>/dev/null >/run/identityd/file || echo writable"
 
   @Test(arguments: runtimeSuites)
   func `the quadlet of the manual is the app of its manifest, whatever its user`(suite: String) async throws {
@@ -35,9 +35,9 @@ extension SystemTests {
         journalctl --quiet --output=cat _SYSTEMD_INVOCATION_ID=$(systemctl show --property=InvocationID --value web) |
           grep -e '^{' -e writable | uniq
         """)
-      let peer = try system.answer(text)
-      #expect(peer.words == ["org.example.web"], "\(text)")
-      #expect(peer.attributes["uid"] == user && peer.attributes["admin"] == "no", "\(text)")
+      let peer = try system.peer(text)
+      #expect(peer.app == "org.example.web", "\(text)")
+      #expect(String(peer.uid) == user && !peer.admin, "\(text)")
     }
     try await system.shell("rm --recursive /etc/containers/systemd; systemctl daemon-reload")
   }
@@ -55,9 +55,9 @@ extension SystemTests {
     try await system.write("services: { web: { network_mode: none } }", to: "/root/web/compose.override.yaml")
     for command in commands + ["cd /root/web && docker-compose run --rm -T web /bin/sh -c '\(Self.probe)'"] {
       let text = try await system.shell("\(command) 2>/root/errors || cat /root/errors")
-      let peer = try system.answer(text)
-      #expect(peer.words.first?.wholeMatch(of: /container:[0-9a-f]{64}/) != nil, "\(command): \(text)")
-      #expect(peer.attributes["admin"] == "no")
+      let peer = try system.peer(text)
+      #expect(peer.app.wholeMatch(of: /container:[0-9a-f]{64}/) != nil, "\(command): \(text)")
+      #expect(!peer.admin)
     }
   }
 
@@ -90,9 +90,9 @@ extension SystemTests {
       """
     ).split(separator: "\n").map(String.init)
     #expect(lines.count == 2, "the folder is read-only: \(lines)")
-    let peer = try system.answer(lines[0])
-    #expect(peer.words == ["org.example.box"], "\(lines)")
-    #expect(peer.attributes["admin"] == "no", "\(lines)")
+    let peer = try system.peer(lines[0])
+    #expect(peer.app == "org.example.box", "\(lines)")
+    #expect(!peer.admin, "\(lines)")
   }
 
   @Test(arguments: runtimeSuites)
@@ -117,9 +117,9 @@ extension SystemTests {
         try await system.shell("systemctl reload identityd.service")
       }
       let text = try await system.shell("lxc-start --name=box --foreground; cat \(folder)/rootfs/answer")
-      let peer = try system.answer(text)
-      #expect(peer.words == [app], "\(text)")
-      #expect(peer.attributes["uid"] == "0" && peer.attributes["admin"] == "no", "\(text)")
+      let peer = try system.peer(text)
+      #expect(peer.app == app, "\(text)")
+      #expect(peer.uid == 0 && !peer.admin, "\(text)")
     }
     try await system.shell("rm -r \(folder)")
   }

@@ -5,40 +5,40 @@ extension SystemTests {
   @Test(arguments: Container.suites)
   func `a system service is identified by its unit`(suite: String) async throws {
     let system = try await Container.ready(suite)
-    let answer = try await system.whoami("--unit=player --property=DynamicUser=yes")
-    #expect(answer.words == ["unit:player.service"])
-    #expect(answer.attributes["unit"] == "player.service")
-    #expect(answer.attributes["admin"] == "no")
-    #expect(answer.attributes["uid"] != "0")
-    #expect(answer.attributes["uid"] != "65534")
+    let peer = try await system.whoami("--unit=player --property=DynamicUser=yes")
+    #expect(peer.app == "unit:player.service")
+    #expect(peer.unit == "player.service")
+    #expect(!peer.admin)
+    #expect(peer.uid != 0)
+    #expect(peer.uid != 65534)
   }
 
   @Test(arguments: Container.suites)
   func `a service with private namespaces is identified too`(suite: String) async throws {
     let system = try await Container.ready(suite)
     let hidden = "--property=PrivateUsers=yes --property=PrivateNetwork=yes --property=ProtectProc=invisible"
-    let answer = try await system.whoami("--unit=hidden --property=DynamicUser=yes \(hidden)")
-    #expect(answer.words == ["unit:hidden.service"])
-    #expect(answer.attributes["admin"] == "no")
+    let peer = try await system.whoami("--unit=hidden --property=DynamicUser=yes \(hidden)")
+    #expect(peer.app == "unit:hidden.service")
+    #expect(!peer.admin)
   }
 
   @Test(arguments: Container.suites)
   func `root is an administrator`(suite: String) async throws {
     let system = try await Container.ready(suite)
-    let answer = try await system.whoami("--unit=tool")
-    #expect(answer.words == ["unit:tool.service"])
-    #expect(answer.attributes["uid"] == "0")
-    #expect(answer.attributes["admin"] == "yes")
+    let peer = try await system.whoami("--unit=tool")
+    #expect(peer.app == "unit:tool.service")
+    #expect(peer.uid == 0)
+    #expect(peer.admin)
   }
 
   @Test(arguments: Container.suites)
   func `a client outside of services is identified by its user`(suite: String) async throws {
     let system = try await Container.ready(suite)
-    let json = try await system.shell("systemd-run --quiet --scope --uid=nobody identityctl --json=wire whoami")
-    let answer = try system.answer(json)
-    #expect(answer.words == ["user:65534"])
-    #expect(answer.attributes["unit"] == nil)
-    #expect(answer.attributes["admin"] == "no")
+    let json = try await system.shell("systemd-run --quiet --scope --uid=nobody identityctl --json whoami")
+    let peer = try system.peer(json)
+    #expect(peer.app == "user:65534")
+    #expect(peer.unit == nil)
+    #expect(!peer.admin)
   }
 
   @Test(arguments: Container.suites)
@@ -51,13 +51,13 @@ extension SystemTests {
       loginctl enable-linger listener
       systemctl start "user@$user.service"
       systemd-run --quiet --wait --pipe --collect --uid=listener --setenv=XDG_RUNTIME_DIR="/run/user/$user" \
-        systemd-run --user --quiet --wait --pipe --collect --unit=player identityctl --json=wire whoami
+        systemd-run --user --quiet --wait --pipe --collect --unit=player identityctl --json whoami
       """)
     let user = try await system.shell("id --user listener")
-    let answer = try system.answer(json)
-    #expect(answer.words == ["unit:player.service@\(user)"])
-    #expect(answer.attributes["uid"] == user)
-    #expect(answer.attributes["admin"] == "no")
+    let peer = try system.peer(json)
+    #expect(peer.app == "unit:player.service@\(user)")
+    #expect(String(peer.uid) == user)
+    #expect(!peer.admin)
   }
 
   @Test(arguments: Container.suites)

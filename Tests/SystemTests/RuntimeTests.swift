@@ -91,21 +91,21 @@ extension SystemTests {
       let answers = try await system.shell(
         """
         \(wrapper) \(start.command) --rm --network=none --volume=/run/identityd:/run/identityd local/probe /bin/sh -c '
-          identityctl --json=wire whoami
+          identityctl --json whoami
           identityctl item put service=s account=a data=eA==
-          identityctl --json=wire item find group=user:0 service=s || true
-          identityctl --json=wire --yes renew device || true'
+          identityctl --json item find group=user:0 service=s || true
+          identityctl --json --yes renew device || true'
         """
       ).split(separator: "\n").map(String.init)
       try #require(answers.count == 4, "\(start): \(answers)")
-      let peer = try system.answer(answers[0])
-      let name = try #require(peer.attributes["container"], "\(start): \(answers)")
+      let peer = try system.peer(answers[0])
+      let name = try #require(peer.container, "\(start): \(answers)")
       let words = name.split(separator: "@", omittingEmptySubsequences: false).map(String.init)
       #expect(words[0].count == 64 && words[0].allSatisfy(\.isHexDigit), "\(start): \(answers)")
       #expect(words.dropFirst() == (start.isRootless ? [person] : []), "\(start): \(answers)")
-      #expect(peer.words == ["container:\(name)"], "\(start)")
-      #expect(peer.attributes["admin"] == "no", "\(start)")
-      #expect(peer.attributes["uid"] == start.user ?? (start.isRootless ? person : "0"), "\(start)")
+      #expect(peer.app == "container:\(name)", "\(start)")
+      #expect(!peer.admin, "\(start)")
+      #expect(String(peer.uid) == start.user ?? (start.isRootless ? person : "0"), "\(start)")
       #expect(answers[1] == "created", "\(start)")
       for refused in answers[2...] { #expect(refused.contains(#""code":"denied""#), "\(start): \(refused)") }
     }
@@ -119,7 +119,7 @@ extension SystemTests {
       [Container]
       Image=localhost/local/probe
       Volume=/run/identityd:/run/identityd
-      Exec=identityctl --json=wire whoami
+      Exec=identityctl --json whoami
       [Service]
       Type=oneshot
       """
@@ -143,9 +143,9 @@ extension SystemTests {
         # The log driver of podman writes the line a second time.
         journalctl --quiet --output=cat \(unit)=probe.service | grep '^{' | uniq
         """)
-      let peer = try system.answer(text)
-      #expect(peer.words == [app], "\(text)")
-      #expect(peer.attributes["uid"] == uid && peer.attributes["admin"] == "no", "\(text)")
+      let peer = try system.peer(text)
+      #expect(peer.app == app, "\(text)")
+      #expect(String(peer.uid) == uid && !peer.admin, "\(text)")
     }
     try await system.shell("rm --recursive /etc/containers/systemd; systemctl daemon-reload")
   }
@@ -204,11 +204,11 @@ extension SystemTests {
     try await eventually("the owner is known") {
       let text = try await system.shell(
         """
-        \(user) podman run --rm --user=33 --volume=/run/identityd:/run/identityd local/probe identityctl --json=wire whoami
+        \(user) podman run --rm --user=33 --volume=/run/identityd:/run/identityd local/probe identityctl --json whoami
         """)
-      let peer = try system.answer(text)
-      #expect(peer.attributes["uid"] == "3000032", "\(text)")
-      return peer.attributes["container"]?.hasSuffix("@\(person)") == true
+      let peer = try system.peer(text)
+      #expect(peer.uid == 3_000_032, "\(text)")
+      return peer.container?.hasSuffix("@\(person)") == true
     }
     try await system.shell(
       """

@@ -101,7 +101,7 @@ extension SystemTests {
       let apps = try await system.shell("identityctl app list")
       return faults.contains("passing is a dynamic user") && apps.contains("org.example.staying")
     }
-    #expect(try await system.whoami("--uid=daemon --unit=staying").words == ["org.example.staying"])
+    #expect(try await system.whoami("--uid=daemon --unit=staying").app == "org.example.staying")
     try await system.shell("systemctl stop lasting.service; rm \(Container.manifests)/org.example.*.app")
   }
 

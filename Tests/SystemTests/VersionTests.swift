@@ -109,11 +109,12 @@ extension SystemTests {
     let system = try await Container.ready(suite)
     let shipped = try await system.shell("cat /usr/lib/os-release")
     func state() async throws -> [String] {
-      let answer = try system.answer(await system.shell("identityctl --json=wire version state of=os"))
+      let json = try await system.shell("identityctl --json version state of=os")
+      let answer = try JSONDecoder().decode([String: String].self, from: Data(json.utf8))
       let attributes = ["build", "id", "previous", "previous-build", "previous-id"].compactMap { name in
-        answer.attributes[name].map { "\(name)=\($0)" }
+        answer[name].map { "\(name)=\($0)" }
       }
-      return answer.words + attributes
+      return ["state", "version"].compactMap { answer[$0] } + attributes
     }
     /// Boots the system with another os-release, and returns the state of its version and the event about it.
     func boot(_ release: String) async throws -> (state: [String], told: String) {

@@ -154,7 +154,9 @@ _identityctl_ask() {
   if [[ -z $name ]]; then
     timeout 1 identityctl "${socket[@]}" "$@" 2>/dev/null </dev/null | grep -av '^"'
   else
-    timeout 1 identityctl "${socket[@]}" --json=wire "$@" 2>/dev/null </dev/null |
+    # Clients choose the names within "attributes".
+    timeout 1 identityctl "${socket[@]}" --json "$@" 2>/dev/null </dev/null |
+      LC_ALL=C sed -E 's/"attributes":\{("([^"\\]|\\.)*":"([^"\\]|\\.)*",?)*\}//g' |
       LC_ALL=C grep -aoE "\"$name\":\"([^\"\\\\]|\\\\[\"\\\\])*\"" |
       LC_ALL=C sed -e "s/^\"$name\":\"//" -e 's/"$//' -e 's/\\\(["\\]\)/\1/g' | LC_ALL=C sort -u
   fi

@@ -83,7 +83,7 @@ set -g __identityctl_commands \
     'fleet credentials;;;Show the user and the password of the account at a broker.'
 set -g __identityctl_options \
     '--socket=@file;;Connect to the daemon at this socket.' \
-    '--json;;Write the answer, each event or an error as JSON, or as words and attributes.' \
+    '--json;;Write the answer, each event or an error as JSON.' \
     '--quiet;;Write only errors and events; the exit status is the answer.' \
     '--format=hyphen|plain|urn|upper;;Write UUIDs as hyphen (default), plain, urn or upper.' \
     '--full;;Write every value of a table in full, and times instead of ages.' \
@@ -169,7 +169,9 @@ function __identityctl_ask --no-scope-shadowing -a name
     if test -z "$name"
         timeout 1 identityctl $socket $argv[2..-1] 2>/dev/null </dev/null | string match -rv '^"'
     else
-        timeout 1 identityctl $socket --json=wire $argv[2..-1] 2>/dev/null </dev/null |
+        # Clients choose the names within "attributes".
+        timeout 1 identityctl $socket --json $argv[2..-1] 2>/dev/null </dev/null |
+            LC_ALL=C sed -E 's/"attributes":\\{("([^"\\\\]|\\\\.)*":"([^"\\\\]|\\\\.)*",?)*\\}//g' |
             LC_ALL=C grep -aoE "\"$name\":\"([^\"\\\\]|\\\\[\"\\\\])*\"" |
             LC_ALL=C sed -e "s/^\"$name\":\"//" -e 's/"$//' -e 's/\\\\\\(["\\\\]\\)/\\1/g' | LC_ALL=C sort -u
     end
