@@ -65,15 +65,12 @@ let chosenPrograms = Context.environment["IDENTITYD_PROGRAMS"].map { Set($0.spli
 /// The benchmarks, which packaging/bench and packaging/fleet-bench run. Only IDENTITYD_PROGRAMS can choose them. Foundation
 /// is allowed here, as in the tests.
 let benchmarks: [Target] = [
-  // packaging/bench compiles LimitServer.c and BusService.c separately: a program for comparison must not contain the
-  // Swift runtime. SyncDelay.c becomes a library to preload.
-  .target(
-    name: "CBench", dependencies: ["CSQLite"], path: "packaging/benchmarks/CBench",
-    exclude: ["BusService.c", "LimitServer.c", "SyncDelay.c"],
-    cSettings: [.unsafeFlags(["-Wall", "-Wextra", "-Werror"])]),
+  // packaging/bench compiles the files in C separately: a server for comparison must not contain the Swift runtime, and
+  // SyncDelay.c becomes a library to preload. The Swift files that are links are those of FleetBench.
   .executableTarget(
-    name: "IdentityBench", dependencies: ["CBench", "LinuxSystem"], path: "packaging/benchmarks/IdentityBench",
-    swiftSettings: strict),
+    name: "IdentityBench",
+    dependencies: ["CEpoll", "CSQLite", "FleetSeal", "FleetWire", "IdentityCore", "LinuxSystem"],
+    path: "packaging/benchmarks/IdentityBench", exclude: ["LimitServer.c", "SyncDelay.c"], swiftSettings: strict),
   .systemLibrary(name: "CEpoll", path: "packaging/benchmarks/CEpoll"),
   .executableTarget(
     name: "FleetBench",

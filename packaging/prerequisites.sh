@@ -26,10 +26,6 @@ readonly BROKER_PACKAGES=(mosquitto)
 # accessibility, which no Debian package has.
 readonly CONSOLE_PACKAGES=(chromium chromium-driver cockpit-bridge cockpit-ws python3-selenium)
 
-readonly BENCH_PACKAGES=(binutils util-linux valgrind)
-# The servers that identityd is compared with.
-readonly PEER_PACKAGES=(dbus-broker memcached mosquitto redis-server uuid-runtime)
-
 say() { echo "$program: $*" >&2; }
 fail() {
   say "$*"

@@ -47,7 +47,7 @@ struct RequestCostTests {
     #expect(symbols.contains("IdentityWire") && !symbols.contains("_StringProcessing"))
   }
 
-  /// Checks a ceiling: `packaging/bench` measures the real figure.
+  /// Checks a ceiling, and shows the real figure if that is higher.
   @Test(
     .enabled(if: canCount, "it counts the instructions of a release build, in valgrind"),
     arguments: [(depth: 64, most: 400), (depth: 1, most: 1_000)])

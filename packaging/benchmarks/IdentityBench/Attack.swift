@@ -49,17 +49,12 @@ struct Attack {
     case .reads: try flood((0..<Self.connections).map { _ in requests("get device", 500) })
     case .uuids: try flood((0..<Self.connections).map { _ in requests("get uuid count=10000", 20) })
     case .lists:
-      let setUp = try Connection(to: socket)
-      for number in 0..<Self.items {
-        try setUp.ask(Array("item put service=s account=a\(number) label=l data=c2VjcmV0\n".utf8), replies: 1)
-      }
+      try Connection(to: socket).fill(Self.items) { "item put service=s account=a\($0) label=l data=c2VjcmV0\n" }
       try flood((0..<Self.connections).map { _ in requests("item find service=s", 20) })
     case .searches:
-      let setUp = try Connection(to: socket)
       let names = (0..<Self.most.attributes).map { "attr.a\(10 + $0)=1" }
-      for number in 0..<Self.most.items {
-        let item = "item put service=q account=a\(number) data=c2VjcmV0 \(names.joined(separator: " "))\n"
-        try setUp.ask(Array(item.utf8), replies: 1)
+      try Connection(to: socket).fill(Self.most.items) {
+        "item put service=q account=a\($0) data=c2VjcmV0 \(names.joined(separator: " "))\n"
       }
       // The last condition is not met. A search without a match is the longest one.
       let conditions = (names.dropFirst(2) + ["attr.z=1"]).joined(separator: " ")
@@ -82,22 +77,19 @@ struct Attack {
       try sayBegun()
       while true {
         // Longer than the daemon takes connections for short-lived.
-        let held = try (0..<Self.connections).map { _ in try Held(socket) }
+        let held = try (0..<Self.connections).map { _ in try Connection(to: socket) }
         usleep(60_000)
         withExtendedLifetime(held) {}
       }
     case .connects:
       try sayBegun()
-      while true {
-        let connection = try Connection(to: socket)
-        try connection.ask(Array("ping\n".utf8), replies: 1)
-      }
+      while true { try Connection(to: socket).ask("ping") }
     }
   }
 
   /// Tells the parent process that the attack begins.
   private func sayBegun() throws {
-    guard StandardStream.output.write("begun\n") else { throw Failure("standard output takes nothing") }
+    guard StandardStream.output.write("begun\n") else { throw BenchError("standard output takes nothing") }
   }
 
   private func requests(_ line: String, _ count: Int) -> String { String(repeating: "\(line)\n", count: count) }
@@ -108,20 +100,13 @@ struct Attack {
     try sayBegun()
     var waiting = connections.map { pollfd(fd: $0.socket.number, events: $0.events, revents: 0) }
     while true {
-      guard unsafe poll(&waiting, nfds_t(waiting.count), -1) >= 0 else { throw Failure("poll: \(errno)") }
+      guard unsafe poll(&waiting, nfds_t(waiting.count), -1) >= 0 else { throw BenchError.system("poll") }
       for index in waiting.indices where waiting[index].revents != 0 {
         try connections[index].goOn(waiting[index].revents)
         waiting[index].events = connections[index].events
       }
     }
   }
-}
-
-/// A connection that sends nothing, and closes when it is released.
-private final class Held {
-  private let socket: Descriptor
-
-  init(_ path: String) throws { socket = try UnixSocket.connect(to: path) }
 }
 
 /// A connection that always has something to send.
@@ -136,7 +121,7 @@ private final class Flooding {
   init(_ path: String, _ text: String) throws {
     socket = try UnixSocket.connect(to: path)
     self.text = Array(text.utf8)
-    guard fcntl(socket.number, F_SETFL, O_NONBLOCK) == 0 else { throw Failure("fcntl: \(errno)") }
+    guard fcntl(socket.number, F_SETFL, O_NONBLOCK) == 0 else { throw BenchError.system("fcntl") }
   }
 
   /// The events of poll(2) that the connection waits for.
@@ -146,7 +131,9 @@ private final class Flooding {
   }
 
   func goOn(_ ready: Int16) throws {
-    if ready & Int16(POLLIN) != 0, !isDeaf, try socket.read(into: &chunk) == 0 { throw Failure("the daemon closed it") }
+    if ready & Int16(POLLIN) != 0, !isDeaf, try socket.read(into: &chunk) == 0 {
+      throw BenchError("the daemon closed it")
+    }
     guard ready & Int16(POLLOUT) != 0, let count = try socket.write(text, from: sent) else { return }
     sent += count
     if sent == text.count, !isDeaf { sent = 0 }

@@ -1,89 +1,186 @@
-import CBench
+import CSQLite
 import Foundation
 import LinuxSystem
 
-/// Measures how close identityd is to the machine's limit, and how it compares with other servers.
+/// Measures how close identityd is to the limit of the machine.
 ///
-/// One generator sends requests to all servers over Unix sockets, in rounds in which each server has its turn.
+/// The limit of reads is a server in C with epoll that sends fixed bytes. The limit of durable changes is SQLite alone.
 struct LimitBenchmark {
-  /// The number of stored apps when a start is timed.
-  static let apps = 10_000
-  /// The first user with such an app.
-  static let firstUser: UInt32 = 1_000_000
   /// The number of connections in rows with many connections.
-  static let connections = 50
-  /// The number of connections that wait for events, or stay idle.
-  static let waiting = 10_000
+  private static let connections = 50
 
   let options: Options
   let guardian: Guardian
-  /// The number of rounds.
-  var rounds: Int { options.rounds(usual: 15, quick: 5) }
+  private var rounds: Int { options.rounds(usual: 15, quick: 5) }
   /// The duration of one turn, in seconds.
-  var slice: Double { options.isQuick ? 0.05 : 0.1 }
+  private var slice: Double { options.isQuick ? 0.05 : 0.1 }
   /// The duration of one turn with waits for the disk, in seconds.
-  var durableSlice: Double { options.isQuick ? 0.1 : 0.4 }
+  private var durableSlice: Double { options.isQuick ? 0.1 : 0.4 }
 
   /// Measures all rows, one after the other.
-  func run() throws -> Comparison {
-    guard geteuid() == 0 else { throw Failure("apps of many users, and that many descriptors, take root") }
-    try Self.allowDescriptors()
+  func run() throws -> [Row] {
+    guard geteuid() == 0 else { throw BenchError("apps of many users take root") }
     defer { try? Placement.anywhere.apply(to: []) }
-    if options.syncDelay != nil { return comparison(of: try changes()) }
+    if options.syncDelay != nil { return try changes() }
     let identityd = try MeasuredServer.identityd(guardian: guardian)
     try identityd.start()
-    let answers = try Answers(asking: identityd)
-    var rows: [Row] = []
-    rows += try reads(answers, identityd)
-    rows += try changes()
-    rows.append(try fanOut(answers))
-    rows.append(try starts(answers))
-    rows += try memory(answers)
-    rows.append(try instructions(answers))
-    return comparison(of: rows)
+    let read = try Question("get device\n", asking: identityd)
+    let costs = LimitCosts(options: options, guardian: guardian, read: read)
+    let rows = try reads(read, identityd) + [besideChanges()] + changes() + costs.run()
+    try identityd.stop()
+    return rows
   }
 
-  private func comparison(of rows: [Row]) -> Comparison {
-    Comparison(benchmark: "limit", style: .bars, rounds: rounds, servers: guardian.started, rows: rows)
+  // MARK: Reads
+
+  /// Measures reads of a small stored value: their latency and their throughput.
+  private func reads(_ read: Question, _ identityd: MeasuredServer) throws -> [Row] {
+    let limit = try MeasuredServer.limit(read, guardian: guardian)
+    try limit.start()
+    defer { limit.end() }
+    let servers = [limit, identityd]
+    var rows = try roundTrips(
+      servers.map { ($0, read) }, .together, "same core", target: .atMost(1.10))
+    Program.say("one request a connection")
+    rows.append(
+      try row("one request a connection, same core, p50", "µs", servers, .together, target: .atMost(1.10)) {
+        let generator = try Generator(read, of: $0, connections: 0)
+        return { try generator.connect(seconds: slice).microseconds }
+      })
+    for (depth, target) in [(1, 0.95), (16, 0.75), (64, 0.75)] {
+      let name = "\(Self.connections) connections x \(depth), requests a second"
+      Program.say(name)
+      rows.append(
+        try row(name, "/s", servers, .apart, target: .atLeast(target)) {
+          let generator = try Generator(read, of: $0, connections: Self.connections, depth: depth)
+          return { try generator.ask(seconds: slice).perSecond }
+        })
+    }
+    // The effect of busy-polling before the loop sleeps.
+    let polling = try MeasuredServer.identityd(
+      "identityd, polling", settings: "[Loop]\nPollMicroseconds=50\n", guardian: guardian)
+    try polling.start()
+    defer { polling.end() }
+    // Each daemon has its own device identifier.
+    let others = try [(polling, Question("get device\n", asking: polling))]
+    return try rows + roundTrips(servers.map { ($0, read) } + others, .apart, "two cores", target: nil)
   }
 
-  /// Raises the limit on descriptors for this program and the servers that it starts, above the highest
-  /// number of connections.
-  static func allowDescriptors() throws {
-    try succeed("raising the number of descriptors") { bench_allow_descriptors(12_000) }
+  /// Measures each server as a function does that is made for it, in comparison with the limit.
+  private func row(
+    _ name: String, _ unit: String, _ servers: [MeasuredServer], _ placement: Placement, target: Target,
+    _ prepare: (MeasuredServer) throws -> () throws -> Double
+  ) throws -> Row {
+    let sides = try servers.map(prepare)
+    try placement.apply(to: servers)
+    let results = try inTurn(sides, rounds: rounds) { [try $0()] }
+    return Row(name, unit, servers.map(\.name), results, base: "the limit", target: target)
   }
 
-  /// Starts the installed servers, and returns them.
-  func started(_ servers: [MeasuredServer?]) throws -> [MeasuredServer] {
-    let servers = servers.compactMap(\.self)
-    for server in servers where server.process == 0 { try server.start() }
-    return servers
+  /// Measures the median time of a request on one connection, and the processor time of the server for it.
+  private func roundTrips(
+    _ servers: [(server: MeasuredServer, read: Question)], _ placement: Placement, _ place: String, target: Target?
+  ) throws -> [Row] {
+    Program.say("round trips, \(place)")
+    let sides = try servers.map { ($0.server, try Generator($0.read, of: $0.server, connections: 1)) }
+    try placement.apply(to: servers.map(\.server))
+    let results = try inTurn(sides, rounds: rounds) { server, generator in
+      let before = try server.processorTime()
+      let slice = try generator.ask(seconds: slice)
+      return [slice.microseconds, (try server.processorTime() - before) / slice.requests]
+    }
+    let names = servers.map(\.server.name)
+    return ["round trip, 1 connection, \(place), p50", "server CPU per request, 1 connection, \(place)"].enumerated()
+      .map { Row($1, "µs", names, results, place: $0, base: "the limit", target: target) }
   }
 
-  /// Returns a row with the numbers of each round, for each server.
-  ///
-  /// - Parameter place: the index of the number among those of a round.
-  func row(
-    _ name: String, _ unit: Row.Unit, _ names: [String], _ results: [[[Double]]], place: Int = 0, base: String? = nil,
-    target: Target? = nil, remark: String? = nil
-  ) -> Row {
-    let measurements = zip(names, results).map { name, rounds in Measurement(name, rounds.map { $0[place] }) }
-    return Row(name, unit, measurements, base: base, target: target, remark: remark)
+  /// Measures the cost of durable changes of other clients to a reader.
+  private func besideChanges() throws -> Row {
+    Program.say("reads beside durable changes")
+    let server = try MeasuredServer.identityd(guardian: guardian)
+    try server.start()
+    defer { server.end() }
+    let reading = try Generator(Question("get device\n", asking: server), of: server, connections: 1)
+    let changing = try Generator(.token(1, of: server), of: server, connections: 1)
+    // If the kernel chose, reader and server would be on one processor while nothing else runs, and on two otherwise.
+    // The result would include the cost of requests between processors.
+    try Placement.served.apply(to: [server])
+    let results = try inTurn([server], rounds: rounds) { _ in
+      let quiet = try reading.ask(seconds: slice)
+      let (busy, changes) = try changing.beside { try reading.ask(seconds: slice) }
+      guard changes > 0 else { throw BenchError("nothing was changed meanwhile") }
+      return [busy.microseconds / quiet.microseconds]
+    }
+    return Row(
+      "read p50 while another connection writes durably, by the quiet one", "x", [server.name], results,
+      target: .atMost(1.15),
+      remark: "reader and serving thread on one core, writer on another, other threads of the server free")
+  }
+
+  // MARK: Durable changes
+
+  /// Measures changes that are on disk before they are answered.
+  private func changes() throws -> [Row] {
+    let server = try MeasuredServer.identityd(guardian: guardian)
+    try server.start()
+    defer { server.end() }
+    try Placement.anywhere.apply(to: [server])
+    let database = try BareDatabase(at: guardian.folder.appending(path: "bare.sqlite").path)
+    return try [(1, 1, 0.90), (Self.connections, 1, 2), (Self.connections, 16, 5)].map { connections, depth, target in
+      let name = "durable changes a second, \(connections) connections x \(depth)"
+      Program.say(name)
+      let generators = try [Question.token(connections, of: server), .item(connections, of: server)].map {
+        try Generator($0, of: server, connections: connections, depth: depth)
+      }
+      let sides: [() throws -> Double] =
+        [{ try database.changes(seconds: durableSlice) }]
+        + generators.map { generator in { try generator.ask(seconds: durableSlice).perSecond } }
+      let results = try inTurn(sides, rounds: rounds) { [try $0()] }
+      return Row(
+        name, "/s", ["SQLite alone", "identityd", "identityd, item put"], results, base: "SQLite alone",
+        target: options.syncDelay == nil ? .atLeast(target) : nil,
+        remark: "32 bytes that are never the same; the targets are for a disk whose sync takes some milliseconds")
+    }
   }
 }
 
-extension Answers {
-  /// Asks identityd for the sample answers.
-  init(asking server: MeasuredServer) throws {
-    let reply = try Question("get device\n", asking: server).reply
-    text = String(decoding: reply.dropLast(), as: UTF8.self)
-    let subscriber = try UnixSocket.connect(to: server.socket)
-    try subscriber.sendAll(Array("subscribe token\n".utf8))
-    _ = try Question.readAll(from: subscriber)
-    guard let change = try Language.lines.change(connections: 1, on: server) else { throw Failure("no change") }
-    guard change.reply.last == UInt8(ascii: "\n") else { throw Failure("a reply has no end") }
-    let events = try Question.readAll(from: subscriber).split(separator: UInt8(ascii: "\n"))
-    guard let last = events.last else { throw Failure("there was no event") }
-    event = String(decoding: last, as: UTF8.self)
+/// Durable changes with SQLite alone: one transaction each, write-ahead log, `synchronous=FULL`.
+@safe
+private final class BareDatabase {
+  private var database: OpaquePointer?
+  private var statement: OpaquePointer?
+
+  init(at path: String) throws {
+    let setUp = """
+      PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;
+      CREATE TABLE token (key TEXT PRIMARY KEY, value TEXT) STRICT, WITHOUT ROWID;
+      """
+    let change = """
+      INSERT INTO token VALUES ('one', printf('%032d', ?)) ON CONFLICT DO UPDATE SET value = excluded.value
+      """
+    guard unsafe sqlite3_open(path, &database) == SQLITE_OK,
+      unsafe sqlite3_exec(database, setUp, nil, nil, nil) == SQLITE_OK,
+      unsafe sqlite3_prepare_v2(database, change, -1, &statement, nil) == SQLITE_OK
+    else { throw BenchError("SQLite cannot make \(path)") }
+  }
+
+  deinit {
+    unsafe sqlite3_finalize(statement)
+    unsafe sqlite3_close(database)
+  }
+
+  /// Returns the number of changes per second.
+  func changes(seconds: Double) throws -> Double {
+    let started = nanoseconds()
+    var (count, duration) = (0.0, 0.0)
+    while duration < seconds {
+      // SQLite writes nothing if a value does not change.
+      guard unsafe sqlite3_bind_int64(statement, 1, Int64(nanoseconds())) == SQLITE_OK,
+        unsafe sqlite3_step(statement) == SQLITE_DONE, unsafe sqlite3_reset(statement) == SQLITE_OK
+      else { throw BenchError("SQLite does not take a change") }
+      count += 1
+      duration = Double(nanoseconds() - started) / 1e9
+    }
+    return count / duration
   }
 }

@@ -1,28 +1,17 @@
-import CBench
 import Foundation
 import LinuxSystem
 
 /// A server with its own socket, log and state.
 final class MeasuredServer {
-  /// The name in the report.
   let name: String
-  /// The path of the socket.
-  let socket: String
   /// The folder for everything that the server writes.
   let folder: URL
-  /// The program and its arguments.
-  let arguments: [String]
-  /// The content of the configuration file.
-  let configuration: String
-  /// The protocol of the server.
-  let language: Language
+  let socket: String
+  private let arguments: [String]
   /// The question that shows whether the server runs.
-  let greeting: Question
-  private let guardian: Guardian
+  private let greeting: Question
   /// The process ID. 0 while the server does not run.
   private(set) var process: Int32 = 0
-  /// The process IDs of the server and of the processes that it has started itself.
-  private(set) var processes: [Int32] = []
   private var log: String { folder.appending(path: "log").path }
 
   /// Creates the folder of a server. Nothing runs before ``start(asking:)``.
@@ -31,27 +20,24 @@ final class MeasuredServer {
   ///   - configuration: returns the content of the configuration for a folder.
   ///   - arguments: returns the program and its arguments for a folder.
   init(
-    _ name: String, _ language: Language, guardian: Guardian, greeting: Question,
-    configuration: (URL) -> String = { _ in "" }, arguments: (URL) -> [String]
+    _ name: String, guardian: Guardian, greeting: Question, configuration: (URL) -> String = { _ in "" },
+    arguments: (URL) -> [String]
   ) throws {
     self.name = name
-    self.guardian = guardian
-    self.language = language
     self.greeting = greeting
     // The path of a socket must be short.
     folder = guardian.folder.appending(path: "\(guardian.next())")
     socket = Self.socket(in: folder)
-    self.configuration = configuration(folder)
     self.arguments = arguments(folder)
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-    try Data(self.configuration.utf8).write(to: Self.configurationFile(in: folder))
+    try Data(configuration(folder).utf8).write(to: Self.configurationFile(in: folder))
   }
 
-  /// Returns the socket of a server with this folder.
   static func socket(in folder: URL) -> String { folder.appending(path: "socket").path }
 
-  /// Returns the configuration file of a server with this folder.
   static func configurationFile(in folder: URL) -> URL { folder.appending(path: "configuration") }
+
+  // MARK: Starting and stopping
 
   /// Starts the server and waits until it answers.
   ///
@@ -59,118 +45,156 @@ final class MeasuredServer {
   @discardableResult
   func start(asking question: Question? = nil) throws -> Double {
     try Placement.anywhere.apply(to: [])
-    guardian.note(self)
-    let generator = try Generator(question ?? greeting, of: self, connections: 0)
-    do {
-      let started = try generator.start(arguments, log: log)
-      process = started.process
-      processes = [process] + (language == .dbus ? Self.children(of: process) : [])
-      try guardian.watch(process)
-      return started.milliseconds
-    } catch { throw Failure("\(error): \(lastWords)") }
+    let question = question ?? greeting
+    let started = nanoseconds()
+    process = try spawn()
+    while true {
+      do {
+        let connection = try Connection(to: socket)
+        try connection.ask(question.request)
+        guard connection.received.starts(with: question.reply[..<question.same]) else {
+          throw BenchError("\(name) answers \(String(decoding: connection.received, as: UTF8.self))")
+        }
+        return Double(nanoseconds() - started) / 1e6
+      } catch let error as SystemError where [ENOENT, ECONNREFUSED].contains(error.code) {
+        guard waitpid(process, nil, WNOHANG) == 0, nanoseconds() - started < 60_000_000_000 else {
+          throw BenchError("\(name) does not start: \(lastWords)")
+        }
+        usleep(20)
+      }
+    }
   }
 
-  /// Stops the server as the service manager does, and waits for its exit.
-  func stop() throws { _ = try timedStop() }
+  /// Starts the program with its output to the log. Foundation's `Process` would take longer than the fastest server.
+  private func spawn() throws -> Int32 {
+    var actions = unsafe posix_spawn_file_actions_t()
+    unsafe posix_spawn_file_actions_init(&actions)
+    defer { unsafe posix_spawn_file_actions_destroy(&actions) }
+    unsafe posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0)
+    unsafe posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, log, O_WRONLY | O_CREAT | O_APPEND, 0o600)
+    unsafe posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO)
+    var words = unsafe arguments.map { unsafe strdup($0) } + [nil]
+    defer { unsafe words.forEach { unsafe free($0) } }
+    var process: pid_t = 0
+    let code = unsafe posix_spawn(&process, arguments[0], &actions, nil, &words, environ)
+    guard code == 0 else { throw BenchError("\(arguments[0]) cannot be started: \(SystemError.text(of: code))") }
+    return process
+  }
 
-  /// Stops the server as ``stop()`` does.
+  /// Stops the server as the service manager does, or kills it, and waits for its exit.
   ///
   /// - Returns: the time from the signal to the exit, in milliseconds.
-  func timedStop() throws -> Double {
+  @discardableResult
+  func stop(_ signal: Int32 = SIGTERM) throws -> Double {
+    let began = nanoseconds()
     var status: Int32 = 0
-    let began = ContinuousClock.now
-    try succeed("ending \(name)") { unsafe bench_stop(process, SIGTERM, &status) }
-    let time = (ContinuousClock.now - began).microseconds / 1e3
-    // The status as from wait(2): the signal, or the exit status one byte higher.
-    guard status == 0 || status == SIGTERM else { throw Failure("\(name) ended with \(status): \(lastWords)") }
+    guard process > 0, kill(process, signal) == 0 else { throw BenchError("\(name) has ended: \(lastWords)") }
+    while unsafe waitpid(process, &status, WNOHANG) == 0 {
+      guard nanoseconds() - began < 60_000_000_000 else { throw BenchError("\(name) does not end: \(lastWords)") }
+      usleep(200)
+    }
+    let time = Double(nanoseconds() - began) / 1e6
     process = 0
-    processes = []
+    // The status as from wait(2): the signal, or the exit status one byte higher.
+    guard status == 0 || status == signal else { throw BenchError("\(name) ended with \(status): \(lastWords)") }
     return time
   }
 
-  /// Returns the children of a process. In proc(5) the parent is the second field after the name, which
-  /// is in parentheses.
-  private static func children(of parent: Int32) -> [Int32] {
-    let all = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
-    return all.compactMap { Int32($0) }.filter { process in
-      let text = (try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8)) ?? ""
-      let fields = text.split(separator: ")").last?.split(separator: " ") ?? []
-      return fields.count > 1 && fields[1] == "\(parent)"
-    }
-  }
-
-  /// Opens a new connection.
-  func connect() throws -> Connection { try Connection(to: socket) }
-
-  /// Returns the time for which the server's threads have run, in microseconds.
-  func processorTime() throws -> Double {
-    try processes.reduce(0) { sum, process in
-      var nanoseconds: UInt64 = 0
-      try succeed("the processor time of \(name)") { unsafe bench_processor_time(process, &nanoseconds) }
-      return sum + Double(nanoseconds) / 1e3
-    }
-  }
-
-  /// Returns the peak memory since the start (`VmHWM`, proc(5)), in bytes.
-  func peakMemory() throws -> Int { try memory("VmHWM", in: "status") }
-
-  /// Returns the server's proportional share of all its mapped memory, in bytes.
-  func proportionalMemory() throws -> Int { try memory("Pss", in: "smaps_rollup") }
-
-  /// Returns the server's private memory that was written to, in bytes.
-  func privateMemory() throws -> Int { try memory("Private_Dirty", in: "smaps_rollup") }
-
-  private func memory(_ field: String, in file: String) throws -> Int {
-    let text = try String(contentsOfFile: "/proc/\(process)/\(file)", encoding: .utf8)
-    let line = text.split(separator: "\n").first { $0.hasPrefix("\(field):") }
-    guard let number = line?.split(whereSeparator: \.isWhitespace).dropFirst().first, let kibibytes = Int(number) else {
-      throw Failure("there is no \(field) in /proc/\(process)/\(file)")
-    }
-    return kibibytes * 1_024
-  }
+  /// Kills the server, unless it does not run.
+  func end() { if process > 0 { _ = try? stop(SIGKILL) } }
 
   /// The end of the log.
   private var lastWords: Substring { ((try? String(contentsOfFile: log, encoding: .utf8)) ?? "").suffix(2_000) }
+
+  // MARK: Questions
+
+  func connect() throws -> Connection { try Connection(to: socket) }
+
+  /// Sends a request without its line feed on a new connection.
+  ///
+  /// - Returns: the reply with its rows.
+  @discardableResult
+  func ask(_ request: String) throws -> String { try connect().ask(request) }
+
+  // MARK: Figures of the process
+
+  /// Returns the time for which the server's threads have run, in microseconds.
+  func processorTime() throws -> Double {
+    try threads("schedstat").reduce(0) { $0 + (Double($1.split(separator: " ")[0]) ?? 0) / 1e3 }
+  }
+
+  /// Returns how often the server's threads have waited for something.
+  func wakeups() throws -> Double {
+    try threads("status").reduce(0) { $0 + (Self.field("voluntary_ctxt_switches", of: $1) ?? 0) }
+  }
+
+  /// Returns the content of a file of each thread (proc(5)). A thread may end meanwhile.
+  private func threads(_ file: String) throws -> [String] {
+    let folder = "/proc/\(process)/task"
+    return try FileManager.default.contentsOfDirectory(atPath: folder).compactMap {
+      try? String(contentsOfFile: "\(folder)/\($0)/\(file)", encoding: .utf8)
+    }
+  }
+
+  /// Returns a number of kilobytes from `status` or `smaps_rollup` (proc(5)), in megabytes.
+  func memory(_ field: String, in file: String = "status") throws -> Double {
+    let text = try String(contentsOfFile: "/proc/\(process)/\(file)", encoding: .utf8)
+    guard let kibibytes = Self.field(field, of: text) else {
+      throw BenchError("there is no \(field) in /proc/\(process)/\(file)")
+    }
+    return kibibytes * 1_024 / 1e6
+  }
+
+  private static func field(_ name: String, of text: String) -> Double? {
+    let line = text.split(separator: "\n").first { $0.hasPrefix("\(name):") }
+    return line?.split(whereSeparator: \.isWhitespace).dropFirst().first.flatMap { Double($0) }
+  }
 }
 
-/// The CPUs on which a client and the servers run.
+/// The processors on which a client and the servers run.
 enum Placement {
-  /// Client and server on one CPU.
+  /// Client and server on one processor.
   case together
-  /// The client and the server's first thread, which serves, on one CPU. Other threads of the server are on any CPU.
+  /// The client and the server's first thread, which serves, on one processor. Other threads of the server anywhere.
   case served
-  /// The client on one CPU, the server on the others.
+  /// The client on one processor, the server on the others.
   case apart
-  /// Client and server on any CPU that the kernel chooses.
+  /// Client and server on any processor that the kernel chooses.
   case anywhere
 
-  /// All CPUs, as a mask.
-  private static var all: UInt64 {
-    let processors = min(64, sysconf(Int32(_SC_NPROCESSORS_ONLN)))
-    return processors == 64 ? .max : 1 << UInt64(processors) - 1
-  }
-  /// All CPUs except CPU 0, which a client may have alone, as a mask. On a machine with one CPU, that CPU.
-  static var others: UInt64 { all > 1 ? all & ~1 : all }
+  /// The processor that a client may have alone, as taskset(1) takes it.
+  static let first = "0"
+  private static var all: String { "0-\(Machine.processors - 1)" }
+  /// All other processors. On a machine with one processor, that processor.
+  static var others: String { Machine.processors > 1 ? "1-\(Machine.processors - 1)" : first }
 
-  /// Moves the servers and the calling thread.
+  /// Moves the servers and the first thread of this program.
   func apply(to servers: [MeasuredServer]) throws {
-    let all = Self.all
-    let masks: (asking: UInt64, serving: UInt64) =
+    let (asking, serving) =
       switch self {
-      case .together: (1, 1)
-      case .served: (1, all)
-      case .apart: (1, Self.others)
-      case .anywhere: (all, all)
+      case .together: (Self.first, Self.first)
+      case .served: (Self.first, Self.all)
+      case .apart: (Self.first, Self.others)
+      case .anywhere: (Self.all, Self.all)
       }
-    try succeed("choosing a processor") { bench_pin_self(masks.asking) }
+    try Self.pinSelf(to: asking)
     for server in servers {
-      try succeed("choosing a processor for \(server.name)") {
-        for process in server.processes {
-          let error = bench_pin_process(process, masks.serving)
-          guard error == 0 else { return error }
-        }
-        return self == .served ? bench_pin_thread(server.process, 1) : 0
-      }
+      try Self.run(["/usr/bin/taskset", "--all-tasks", "--cpu-list", "--pid", serving, "\(server.process)"])
+      if self == .served { try Self.run(["/usr/bin/taskset", "--cpu-list", "--pid", Self.first, "\(server.process)"]) }
+    }
+  }
+
+  /// Moves the first thread of this program.
+  static func pinSelf(to processors: String) throws {
+    try run(["/usr/bin/taskset", "--cpu-list", "--pid", processors, "\(getpid())"])
+  }
+
+  /// Runs a command that must succeed.
+  static func run(_ command: [String]) throws {
+    let deadline = Clock.monotonicMicroseconds + 180_000_000
+    let outcome = try ChildProcess.run(command, reading: .standardError, until: deadline)
+    guard outcome.status == 0 else {
+      throw BenchError("\(command.joined(separator: " ")): \(String(decoding: outcome.output, as: UTF8.self))")
     }
   }
 }

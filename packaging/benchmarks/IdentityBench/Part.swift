@@ -1,55 +1,41 @@
 import Foundation
 import LinuxSystem
 
-/// A user of a measured daemon. The program starts itself for each such part.
+/// A process beside the measuring one, which this program starts with arguments for itself.
 ///
-///     IdentityBench as-user UID ask SOCKET COUNT REQUEST
-///     IdentityBench as-user UID attack SOCKET KIND
+///     IdentityBench part ask COUNT REQUEST SOCKET…
+///     IdentityBench part attack KIND SOCKET
 struct Part {
-  private let user: UInt32
-  private let act: (String) throws -> Void
-  private let socket: String
+  /// Plays the part.
+  let play: () throws -> Void
 
   /// Parses the arguments. Nil if they are not those of a part.
   init?(_ arguments: [String]) throws {
-    guard arguments.first == "as-user" else { return nil }
-    guard arguments.count >= 5, let user = UInt32(arguments[1]) else { throw Failure("\(arguments)") }
-    self.user = user
-    socket = arguments[3]
-    switch (arguments[2], arguments.count) {
-    case ("ask", 6):
-      guard let count = Int(arguments[4]) else { throw Failure("\(arguments)") }
-      let request = arguments[5]
-      act = { try QuietUser(socket: $0, request: request).ask(count) }
-    case ("attack", 5):
-      guard let kind = Attack.Kind(rawValue: arguments[4]) else { throw Failure("\(arguments)") }
-      act = { try Attack(kind, socket: $0).run() }
-    default: throw Failure("\(arguments)")
+    guard arguments.first == "part" else { return nil }
+    guard arguments.count >= 4 else { throw BenchError("\(arguments)") }
+    if let count = Int(arguments[2]) {
+      play = { try QuietUser(sockets: arguments.dropFirst(4), request: arguments[3]).ask(count) }
+    } else if let kind = Attack.Kind(rawValue: arguments[2]) {
+      play = { try Attack(kind, socket: arguments[3]).run() }
+    } else {
+      throw BenchError("\(arguments)")
     }
   }
 
-  /// Switches to the user and plays its part.
-  func play() throws {
-    guard setgroups(0, nil) == 0, setgid(user) == 0, setuid(user) == 0 else {
-      throw Failure("cannot become user \(user): \(unsafe String(cString: strerror(errno)))")
-    }
-    try act(socket)
-  }
-
-  /// Returns a process that plays a part.
+  /// Returns a process that plays a part as a user.
   ///
-  /// The kernel, not the daemon, schedules processes. So the measuring process gets its CPU at once (SCHED_FIFO). An
-  /// attacking process is on another CPU, together with the daemon, and gets the time that the daemon leaves
+  /// The kernel, not the daemon, schedules processes. So the measuring process gets its processor at once (SCHED_FIFO).
+  /// An attacking process is on another processor, together with the daemon, and gets the time that the daemon leaves
   /// (SCHED_IDLE). That time is enough to keep the daemon busy.
-  static func process(as user: UInt32, _ words: String...) -> Process {
-    let isTimed = words.first == "ask"
-    let processors = sysconf(Int32(_SC_NPROCESSORS_ONLN))
+  static func process(as user: UInt32, _ words: [String]) -> Process {
     let process = Process()
     process.executableURL = URL(filePath: "/usr/bin/chrt")
-    process.arguments =
-      (isTimed ? ["--fifo", "1"] : ["--idle", "0"])
-      + (processors > 1 ? ["taskset", "--cpu-list", isTimed ? "0" : "1-\(processors - 1)"] : [])
-      + [URL(filePath: "/proc/self/exe").resolvingSymlinksInPath().path, "as-user", "\(user)"] + words
+    let place =
+      words[0] == "ask"
+      ? ["--fifo", "1", "taskset", "--cpu-list", Placement.first]
+      : ["--idle", "0", "taskset", "--cpu-list", Placement.others]
+    let user = ["setpriv", "--reuid=\(user)", "--regid=\(user)", "--clear-groups"]
+    process.arguments = place + user + [MeasuredServer.own.path, "part"] + words
     process.standardInput = FileHandle.nullDevice
     return process
   }
@@ -59,29 +45,54 @@ struct Part {
 struct QuietUser {
   /// The pause between two requests, in microseconds. Without it the daemon would never be idle, and the quiet side
   /// would look too good.
-  private static let rest: UInt32 = 300
+  static let rest: UInt32 = 300
 
-  private let connection: Connection
+  private let connections: [Connection]
   private let request: [UInt8]
 
-  /// Connects to a daemon.
-  init(socket: String, request: String) throws {
-    connection = try Connection(to: socket)
+  /// Connects to daemons.
+  init(sockets: some Sequence<String>, request: String) throws {
+    connections = try sockets.map { try Connection(to: $0) }
     self.request = Array("\(request)\n".utf8)
   }
 
-  /// Writes the time of each answer, in microseconds, one per line.
+  /// Asks the daemons in turn, in the one order and in the other, so that other load on the machine affects all of them.
+  /// Writes the place of the daemon and the time of each answer, in microseconds, one per line.
   ///
   /// - Throws: if any request is refused.
-  func ask(_ count: Int) throws {
-    var times: [Double] = []
+  fileprivate func ask(_ count: Int) throws {
+    var text = ""
     for number in -50..<count {
-      usleep(Self.rest)
-      let time = try connection.time(request, replies: 1)
-      try connection.check([Array("OK ".utf8)])
-      if number >= 0 { times.append(time) }
+      for place in number.isMultiple(of: 2) ? Array(connections.indices) : connections.indices.reversed() {
+        usleep(Self.rest)
+        let time = try connections[place].time(request)
+        try connections[place].check(["OK "])
+        if number >= 0 { text += "\(place) \(time)\n" }
+      }
     }
-    let text = times.map { "\($0)\n" }.joined()
-    guard StandardStream.output.write(text) else { throw Failure("standard output takes nothing") }
+    guard StandardStream.output.write(text) else { throw BenchError("standard output takes nothing") }
+  }
+
+  /// Has a user ask daemons.
+  ///
+  /// - Returns: the times of each daemon, in microseconds.
+  static func times(_ user: UInt32, _ count: Int, _ request: String, at servers: [MeasuredServer]) throws -> [[Double]]
+  {
+    let process = Part.process(as: user, ["ask", "\(count)", request] + servers.map(\.socket))
+    let output = Pipe()
+    process.standardOutput = output
+    try process.run()
+    let text = String(decoding: try output.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
+    process.waitUntilExit()
+    var times: [[Double]] = servers.map { _ in [] }
+    for line in text.split(separator: "\n") {
+      let words = line.split(separator: " ")
+      guard let place = Int(words[0]), let time = Double(words[1]) else { throw BenchError("\(line)") }
+      times[place].append(time)
+    }
+    guard process.terminationStatus == 0, times.allSatisfy({ $0.count == count }) else {
+      throw BenchError("the quiet user was refused")
+    }
+    return times
   }
 }

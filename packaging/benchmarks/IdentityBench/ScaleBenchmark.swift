@@ -1,11 +1,11 @@
-import CBench
 import Foundation
+import LinuxSystem
 
-/// Measures how the cost grows with the amount of stored data and the number of connections.
+/// Measures how the cost grows with the amount of stored data and the number of clients.
 ///
 /// For each kind there are daemons with few, more and many. All daemons of a kind are measured in turn.
 struct ScaleBenchmark {
-  /// The kinds of data that a daemon can have much of.
+  /// What a daemon can have much of.
   private enum Kind: String, CaseIterable {
     case items
     case apps
@@ -16,31 +16,24 @@ struct ScaleBenchmark {
   /// A daemon with a given amount of one kind.
   private struct Side {
     let server: MeasuredServer
+    let read: Question
     let reading: Generator
     let changing: Generator
     /// The connections that stay idle.
-    let idle: Generator?
-    let read: Question
+    var idle: Generator?
   }
-
-  /// The highest allowed ratio of a read with many to a read with few.
-  private static let readLimit = 1.2
-  /// The longest allowed start with the highest number of items, in milliseconds.
-  private static let startLimit = 100.0
 
   let options: Options
   let guardian: Guardian
   private var rounds: Int { options.rounds(usual: 15, quick: 5) }
   private var slice: Double { options.isQuick ? 0.03 : 0.1 }
-  private var starts: Int { options.rounds(usual: 7, quick: 3) }
 
   /// Measures all kinds, one after the other.
-  func run() throws -> Comparison {
-    guard geteuid() == 0 else { throw Failure("apps of many users, and that many descriptors, take root") }
-    try LimitBenchmark.allowDescriptors()
+  func run() throws -> [Row] {
+    guard geteuid() == 0 else { throw BenchError("apps of many users take root") }
     defer { try? Placement.anywhere.apply(to: []) }
-    let rows = try Kind.allCases.flatMap(measure) + ManyItems(options: options, guardian: guardian).run()
-    return Comparison(benchmark: "scale", style: .growth, rounds: rounds, servers: [], rows: rows)
+    let many = ManyItems(options: options, guardian: guardian)
+    return try Kind.allCases.flatMap(measure) + [subscribers()] + many.run()
   }
 
   /// Returns the three sizes of a kind. identityd accepts 16,384 apps without a manifest.
@@ -55,93 +48,111 @@ struct ScaleBenchmark {
   }
 
   private func measure(_ kind: Kind) throws -> [Row] {
-    Program.say("filling daemons with \(sizes(kind).map(\.grouped).joined(separator: ", ")) \(kind.rawValue)")
-    let sides = try sizes(kind).map { try side(kind, $0) }
-    defer { for side in sides where side.server.process != 0 { try? side.server.stop() } }
-    try Placement.together.apply(to: sides.map(\.server))
-    let reads = try inTurn(sides, rounds: rounds) { [try $0.reading.ask(seconds: slice).microseconds] }
-    try Placement.anywhere.apply(to: sides.map(\.server))
-    let changes = try inTurn(sides, rounds: rounds) { [try $0.changing.ask(seconds: slice).microseconds] }
-    let memory = try sides.map { [[Double(try $0.server.proportionalMemory()) / 1e6]] }
-    let times = kind == .connections ? nil : try restarts(sides)
-    return rows(kind, reads, changes, memory, times)
+    let sizes = sizes(kind)
+    let names = sizes.map(String.init)
+    Program.say("filling daemons with \(names.joined(separator: ", ")) \(kind.rawValue)")
+    let sides = try sizes.map { try side(kind, $0) }
+    let servers = sides.map(\.server)
+    defer { for server in servers { server.end() } }
+    func medians(_ generator: (Side) -> Generator) throws -> [[[Double]]] {
+      try inTurn(sides, rounds: rounds) { [try generator($0).ask(seconds: slice).microseconds] }
+    }
+    try Placement.together.apply(to: servers)
+    var rows = [
+      Row(
+        "read p50: \(kind.rawValue)", "µs", names, try medians(\.reading), base: names[0],
+        // Of items, each read is of another one, and the memory of many does not fit into the caches of a processor.
+        target: .atMost(kind == .items ? 2 : 1.2, names[2]))
+    ]
+    try Placement.anywhere.apply(to: servers)
+    rows.append(Row("change p50: \(kind.rawValue)", "µs", names, try medians(\.changing)))
+    let memory = try servers.map { [[try $0.memory("Pss", in: "smaps_rollup")]] }
+    rows.append(Row("memory, PSS: \(kind.rawValue)", "MB", names, memory))
+    return try kind == .connections ? rows : rows + restarts(kind, sides, sizes)
   }
 
-  /// The times of starts and stops, in milliseconds.
-  private struct Restarts {
-    let starts: [[[Double]]]
-    let stops: [[[Double]]]
-  }
-
-  /// Measures the time from SIGTERM to the exit, and from exec to the answer, with the stored data.
-  private func restarts(_ sides: [Side]) throws -> Restarts {
-    let times = try inTurn(sides, rounds: starts) { side in
-      let stop = try side.server.timedStop()
+  /// Measures the time from exec to the answer with the stored data, and from SIGTERM to the exit.
+  private func restarts(_ kind: Kind, _ sides: [Side], _ sizes: [Int]) throws -> [Row] {
+    let names = sizes.map(String.init)
+    let times = try inTurn(sides, rounds: options.rounds(usual: 7, quick: 3)) { side in
+      let stop = try side.server.stop()
       return [stop, try side.server.start(asking: side.read)]
     }
-    return Restarts(starts: times.map { $0.map { [$0[1]] } }, stops: times)
-  }
-
-  private func rows(
-    _ kind: Kind, _ reads: [[[Double]]], _ changes: [[[Double]]], _ memory: [[[Double]]], _ restarts: Restarts?
-  ) -> [Row] {
-    let sizes = sizes(kind)
-    let names = sizes.map(\.grouped)
-    func row(
-      _ figure: String, _ unit: Row.Unit, _ results: [[[Double]]], base: String? = nil, target: Target? = nil,
-      remark: String? = nil
-    ) -> Row {
-      let measurements = zip(names, results).map { name, rounds in Measurement(name, rounds.map { $0[0] }) }
-      return Row(
-        "\(figure): \(kind.rawValue)", unit, measurements, base: base, target: target, remark: remark)
-    }
-    var rows = [
-      row(
-        "read p50", .microseconds, reads, base: names[0], target: .atMost(Self.readLimit, names[2]),
-        remark: request(kind).trimmingCharacters(in: .newlines)),
-      row("change p50", .microseconds, changes),
-      row("memory, PSS", .megabytes, memory),
+    return [
+      Row(
+        "start: \(kind.rawValue)", "ms", names, times, place: 1, base: names[1],
+        target: .atMost(Double(sizes[2] / sizes[1]), names[2]), remark: "at most as many times as there are more"),
+      Row(
+        "start with \(names[2]) \(kind.rawValue)", "ms", [names[2]], [times[2]], place: 1,
+        target: kind == .items ? .atMost(100, names[2]) : nil),
+      Row("stop: \(kind.rawValue)", "ms", names, times, remark: "from SIGTERM to the exit"),
     ]
-    if let restarts {
-      rows.append(
-        row(
-          "start", .milliseconds, restarts.starts, base: names[1],
-          target: .atMost(Double(sizes[2] / sizes[1]), names[2]), remark: "at most as many times as there are more"))
-      let most = Measurement(names[2], restarts.starts[2].map { $0[0] })
-      let limit = kind == .items ? Target.atMost(Self.startLimit, names[2]) : nil
-      rows.append(Row("start with \(names[2]) \(kind.rawValue)", .milliseconds, [most], target: limit))
-      rows.append(row("stop", .milliseconds, restarts.stops, remark: "from SIGTERM to the exit"))
-    }
-    return rows
   }
 
   // MARK: Filling
 
-  /// Returns the read request for a kind.
-  private func request(_ kind: Kind) -> String {
-    switch kind {
-    case .items: String(decoding: SampleItem(number: 0).read, as: UTF8.self)
-    case .apps: "get installation app=user:\(LimitBenchmark.firstUser)\n"
-    case .history, .connections: "get device\n"
-    }
-  }
-
   private func side(_ kind: Kind, _ size: Int) throws -> Side {
-    let settings = "[Limits]\nConnections=10000\nItemsPerApp=200000\nItemBytesPerApp=1G\n[Log]\nLevel=warning\n"
+    let settings = "[Limits]\nConnections=10000\nItemsPerApp=200000\nItemBytesPerApp=1G\n"
     let server = try MeasuredServer.identityd(settings: settings, guardian: guardian)
     try server.start()
-    var idle: Generator?
+    var read = "get device\n"
     switch kind {
-    case .items: try server.fill(size) { String(decoding: SampleItem(number: $0).put, as: UTF8.self) }
-    case .apps: try server.install(apps: size)
-    case .history: try server.fill(size) { _ in "renew device\n" }
-    case .connections:
-      idle = try Generator(Question("get device\n", asking: server), of: server, connections: size)
+    case .items:
+      try server.connect().fill(size) { SampleItem($0).put }
+      read = SampleItem(anyOf: size).read
+    case .apps:
+      try server.install(apps: size)
+      read = "get installation app=user:\(SampleItem.firstUser)\n"
+    case .history: try server.connect().fill(size) { _ in "renew device\n" }
+    case .connections: break
     }
-    let read = try Question(request(kind), asking: server)
-    guard let change = try Language.lines.change(connections: 1, on: server) else { throw Failure("no change") }
-    return Side(
-      server: server, reading: try Generator(read, of: server, connections: 1),
-      changing: try Generator(change, of: server, connections: 1), idle: idle, read: read)
+    let question = try Question(read, asking: server, same: kind == .items ? "OK data=".utf8.count : nil)
+    guard question.reply.starts(with: "OK ".utf8) else { throw BenchError("there is nothing to read") }
+    var side = Side(
+      server: server, read: question, reading: try Generator(question, of: server, connections: 1),
+      changing: try Generator(.token(1, of: server), of: server, connections: 1))
+    if kind == .connections { side.idle = try Generator(question, of: server, connections: size) }
+    return side
+  }
+
+  // MARK: Subscribers
+
+  /// Measures the time from a change until the last of its subscribers has the event.
+  private func subscribers() throws -> Row {
+    let sizes = [10, 1_000, 9_000]
+    Program.say("changes to \(sizes.map(String.init).joined(separator: ", ")) subscribers")
+    let results = try sizes.map { size in
+      let settings = "[Limits]\nConnections=10000\nSubscribers=10000\n"
+      let server = try MeasuredServer.identityd(settings: settings, guardian: guardian)
+      try server.start()
+      defer { server.end() }
+      let poller = try Poller()
+      let subscribers = try (0..<size).map { number in
+        let subscriber = try server.connect()
+        try subscriber.ask("subscribe token")
+        try poller.watch(subscriber.socket.number, as: UInt64(number), writes: false, isNew: true)
+        return subscriber
+      }
+      let connection = try server.connect()
+      let times = try (0...rounds).map { number in
+        let started = nanoseconds()
+        try connection.ask("token put bench token-\(number)")
+        var missing = size
+        while missing > 0 {
+          let ready = try poller.wait(milliseconds: 60_000)
+          guard !ready.isEmpty else { throw BenchError("\(missing) subscribers miss an event") }
+          for number in ready {
+            try subscribers[Int(number)].receive()
+            try subscribers[Int(number)].check(["EVENT "])
+          }
+          missing -= ready.count
+        }
+        return [Double(nanoseconds() - started) / 1e6]
+      }
+      return Array(times.dropFirst())
+    }
+    return Row(
+      "change to the last subscriber", "ms", sizes.map(String.init), results, base: "\(sizes[1])",
+      target: .atMost(Double(sizes[2] / sizes[1]), "\(sizes[2])"), remark: "at most as many times as there are more")
   }
 }

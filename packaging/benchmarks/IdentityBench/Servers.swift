@@ -1,26 +1,21 @@
 import Foundation
 import LinuxSystem
 
-/// The servers, each with the command that its own documentation recommends for these requests.
+/// The servers, and the requests that several benchmarks send.
 extension MeasuredServer {
-  /// More connections than any row has.
-  private static let connections = 10_500
-
   /// Returns the identityd in the folder of this program.
   ///
   /// - Parameters:
   ///   - settings: the configuration, except for the folder of manifests, which does not exist.
   ///   - wrapper: a command that runs the program with its arguments.
-  ///   - program: another file with the same program.
   static func identityd(
-    _ name: String = "identityd", settings: String = "[Log]\nLevel=warning\n", guardian: Guardian,
-    wrapper: [String] = [], program: String? = nil
+    _ name: String = "identityd", settings: String = "", guardian: Guardian, wrapper: [String] = []
   ) throws -> MeasuredServer {
-    let program = try program ?? besideThis("identityd")
+    let program = try besideThis("identityd")
     return try MeasuredServer(
-      name, .lines, guardian: guardian, greeting: Question("ping\n", reply: "OK\n"),
+      name, guardian: guardian, greeting: Question("ping\n", reply: Array("OK\n".utf8)),
       // The folder does not exist, so that no manifest of this machine has an effect.
-      configuration: { "[Apps]\nDirectories=\($0.appending(path: "apps.d").path)\n\(settings)" }
+      configuration: { "[Apps]\nDirectories=\($0.appending(path: "apps.d").path)\n[Log]\nLevel=err\n\(settings)" }
     ) { folder in
       wrapper + [
         program, "--state-directory", folder.appending(path: "state").path, "--socket", socket(in: folder),
@@ -29,99 +24,118 @@ extension MeasuredServer {
     }
   }
 
-  /// The configuration of identityd for many connections.
-  static let manyConnections = """
-    [Limits]
-    Connections=\(connections)
-    Subscribers=\(connections)
-    [Log]
-    Level=warning
-
-    """
-
   /// Returns the limit: a server that answers one request with given bytes and does nothing else.
-  static func limit(_ answers: Answers, guardian: Guardian, wrapper: [String] = []) throws -> MeasuredServer {
+  static func limit(_ read: Question, guardian: Guardian) throws -> MeasuredServer {
     let program = try besideThis("LimitServer")
-    return try MeasuredServer("the limit", .lines, guardian: guardian, greeting: answers.read) { folder in
-      wrapper + [program, socket(in: folder), "get device", answers.text, answers.event]
+    return try MeasuredServer("the limit", guardian: guardian, greeting: read) { folder in
+      let words = [read.request, read.reply].map { String(decoding: $0.dropLast(), as: UTF8.self) }
+      return [program, socket(in: folder)] + words
     }
-  }
-
-  /// Returns Redis with all data in memory. Nil if it is not installed.
-  static func redis(guardian: Guardian, wrapper: [String] = []) throws -> MeasuredServer? {
-    try redis("redis", ["--appendonly", "no"], guardian, wrapper)
-  }
-
-  /// Returns Redis with every change on disk before the answer. Nil if it is not installed.
-  static func durableRedis(guardian: Guardian) throws -> MeasuredServer? {
-    try redis("redis, fsync always", ["--appendonly", "yes", "--appendfsync", "always"], guardian, [])
-  }
-
-  private static func redis(
-    _ name: String, _ persistence: [String], _ guardian: Guardian, _ wrapper: [String]
-  ) throws -> MeasuredServer? {
-    guard let program = installed("redis-server") else { return nil }
-    return try MeasuredServer(
-      name, .redis, guardian: guardian, greeting: Question(Redis.request("PING"), reply: Array("+PONG\r\n".utf8))
-    ) { folder in
-      wrapper + [
-        program, "--port", "0", "--unixsocket", socket(in: folder), "--dir", folder.path, "--save", "",
-        "--maxclients", "\(connections)",
-      ] + persistence
-    }
-  }
-
-  /// Returns memcached with one thread, because it has one CPU in the comparisons. Nil if it is not installed.
-  static func memcached(guardian: Guardian) throws -> MeasuredServer? {
-    guard let program = installed("memcached") else { return nil }
-    return try MeasuredServer(
-      "memcached", .memcached, guardian: guardian, greeting: Question("get nothing\r\n", reply: "END\r\n")
-    ) { folder in
-      [program, "--unix-socket=\(socket(in: folder))", "--threads=1", "--conn-limit=\(connections)", "--user=root"]
-    }
-  }
-
-  /// Returns uuidd, which makes a random UUID for each connection. Nil if it is not installed.
-  static func uuidd(guardian: Guardian) throws -> MeasuredServer? {
-    guard let program = installed("uuidd") else { return nil }
-    return try MeasuredServer("uuidd", .uuidd, guardian: guardian, greeting: Language.randomUUID) { folder in
-      [program, "--no-fork", "--no-pid", "--quiet", "--socket", socket(in: folder)]
-    }
-  }
-
-  /// Returns mosquitto, which stores nothing. Nil if it is not installed.
-  static func mosquitto(guardian: Guardian) throws -> MeasuredServer? {
-    guard let program = installed("mosquitto") else { return nil }
-    return try MeasuredServer(
-      "mosquitto", .mqtt, guardian: guardian, greeting: Question(MQTT.connect, reply: MQTT.connected),
-      configuration: {
-        "listener 0 \(socket(in: $0))\nallow_anonymous true\npersistence false\nlog_type error\nuser root\n"
-      }
-    ) { folder in [program, "-c", configurationFile(in: folder).path] }
-  }
-
-  /// Returns dbus-broker with the limits of a user's session, and a service on it. Nil if it is not installed.
-  static func dbusBroker(_ answers: Answers, guardian: Guardian) throws -> MeasuredServer? {
-    guard let broker = installed("dbus-broker") else { return nil }
-    let program = try besideThis("BusService")
-    return try MeasuredServer("dbus-broker, service", .dbus, guardian: guardian, greeting: DBus.authenticate) {
-      [program, broker, socket(in: $0), answers.text]
-    }
-  }
-
-  /// Returns the path of a program. Nil if it is not installed.
-  static func installed(_ name: String) -> String? {
-    ["/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin"].map { "\($0)/\(name)" }
-      .first { FileManager.default.isExecutableFile(atPath: $0) }
   }
 
   /// Returns the path of a program in the folder of this one.
   static func besideThis(_ name: String) throws -> String {
-    let program = URL(filePath: "/proc/self/exe").resolvingSymlinksInPath().deletingLastPathComponent()
-      .appending(path: name)
-    guard FileManager.default.isExecutableFile(atPath: program.path) else {
-      throw Failure("there is no \(program.path): run packaging/bench, which builds it")
+    let program = own.deletingLastPathComponent().appending(path: name).path
+    guard FileManager.default.fileExists(atPath: program) else {
+      throw BenchError("there is no \(program): run packaging/bench, which builds it")
     }
-    return program.path
+    return program
   }
+
+  /// The path of this program.
+  static var own: URL { URL(filePath: "/proc/self/exe").resolvingSymlinksInPath() }
+
+  /// Starts this program anew with the library that waits instead of syncing, unless that was done.
+  static func delaySyncs(microseconds: Int) throws {
+    // SyncDelay.c finds the time there.
+    let variable = "IDENTITYBENCH_SYNC_DELAY"
+    guard Environment[variable] == nil else { return }
+    let library = try besideThis("SyncDelay.so")
+    guard unsafe setenv(variable, "\(microseconds)", 1) == 0, unsafe setenv("LD_PRELOAD", library, 1) == 0 else {
+      throw BenchError.system("setenv")
+    }
+    unsafe execv("/proc/self/exe", Swift.CommandLine.unsafeArgv)
+    throw BenchError.system("exec")
+  }
+
+  /// Installs apps: each of as many users asks for an installation identifier. Needs root.
+  func install(apps count: Int) throws {
+    let users = SampleItem.firstUser..<SampleItem.firstUser + UInt32(count)
+    for first in stride(from: users.lowerBound, to: users.upperBound, by: 256) {
+      let connections = try (first..<min(first + 256, users.upperBound)).map { user in
+        // The kernel notes the effective user when the connection is made.
+        guard seteuid(user) == 0 else { throw BenchError.system("seteuid") }
+        let connection = Swift.Result { try connect() }
+        guard seteuid(0) == 0 else { throw BenchError.system("seteuid") }
+        return try connection.get()
+      }
+      for connection in connections { try connection.send(Array("get installation\n".utf8)) }
+      for connection in connections {
+        try connection.receive()
+        try connection.check(["OK "])
+      }
+    }
+    let apps = try ask("status").split(separator: "\n").first { $0.hasPrefix("* apps=") }
+    guard let apps, let stored = Int(apps.dropFirst("* apps=".count)), stored >= count else {
+      throw BenchError("users are not apps here: is this run in a service?")
+    }
+  }
+}
+
+extension Question {
+  /// Returns the change that replaces a push token of 32 bytes by another one each time. Each connection has a provider
+  /// of its own, with a first token, because the answer to the first one differs.
+  static func token(_ connections: Int, of server: MeasuredServer) throws -> Question {
+    try server.connect().fill(connections) {
+      "token put bench\(String(format: "%03d", $0)) token-of-the-bench--first-token-\n"
+    }
+    let text = "token put bench%%% token-of-the-bench--############\n"
+    let question = try Question(text, asking: server, same: "OK replaced device=".utf8.count)
+    guard question.reply.starts(with: "OK replaced device=".utf8) else { throw BenchError("no token is replaced") }
+    return question
+  }
+
+  /// Returns the change that replaces a secret of 24 bytes by another one each time. Each connection has an item of its
+  /// own.
+  static func item(_ connections: Int, of server: MeasuredServer) throws -> Question {
+    let secret = "secret+of+the+bench+"
+    try server.connect().fill(connections) {
+      "item put service=bench account=\(String(format: "%03d", $0)) data=\(secret)000000000000\n"
+    }
+    return Question(
+      "item put service=bench account=%%% data=\(secret)############\n", reply: Array("OK replaced\n".utf8))
+  }
+}
+
+/// A sample item, derived from its number. Its requests and their answers are as long as those of any other one.
+struct SampleItem {
+  /// The first user with an app.
+  static let firstUser: UInt32 = 1_000_000
+
+  /// The number, or `#` in place of its last digits for another item each time.
+  private let digits: String
+
+  /// Creates the item with a number below a million.
+  init(_ number: Int) { digits = String(format: "%06d", number) }
+
+  /// Creates another item each time, of a number of items that is a power of ten.
+  init(anyOf count: Int) {
+    let places = String(count).utf8.count - 1
+    digits = String(repeating: "0", count: 6 - places) + String(repeating: "#", count: places)
+  }
+
+  /// The service and the account. No two items have the same service.
+  private var name: String { "service=service-\(digits) account=user@example.org" }
+
+  /// The request that adds the item, or replaces it with the same content. The secret has 64 bytes.
+  var put: String {
+    let number = Int(digits) ?? 0
+    let secret = Data((0..<64).map { UInt8(truncatingIfNeeded: ((number + 1) * 2_654_435_761 + $0 * 40_503) >> 13) })
+    return
+      "item put \(name) data=\(secret.base64EncodedString()) label=\"Sample \(digits)\" attr.marker=marker-\(digits)"
+      + " attr.kind=kind-\(digits.suffix(1))\n"
+  }
+
+  /// The request that reads the item.
+  var read: String { "item read \(name)\n" }
 }

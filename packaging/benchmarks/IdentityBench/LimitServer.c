@@ -1,13 +1,11 @@
 // The limit of any server: fixed replies to fixed requests, in one thread with epoll, and nothing else.
 //
-//     LimitServer SOCKET REQUEST REPLY EVENT
+//     LimitServer SOCKET REQUEST REPLY
 //
-// REQUEST and `publish` are answered with REPLY, `subscribe` with OK, and any other line with ERR. `publish` also sends
-// EVENT to every connection that has subscribed. The only clients are those of the benchmark. They send whole lines,
-// and have room for the replies.
+// REQUEST is answered with REPLY, and no other line is answered. The only clients are those of the benchmark. They send
+// whole lines, and have room for the replies.
 #define _GNU_SOURCE
 #include <errno.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,66 +22,26 @@ struct text {
     size_t length;
 };
 
-static struct text request, reply, event;
-static const struct text subscribing = {"subscribe\n", 10}, publishing = {"publish\n", 8};
-static const struct text done = {"OK\n", 3}, refused = {"ERR\n", 4};
-
-static int *subscribers;
-static size_t subscriber_count, subscriber_room;
-
-static bool is(const char *line, size_t length, const struct text *text) {
-    return length == text->length && !memcmp(line, text->bytes, length);
-}
-
-static bool subscribe(int connection) {
-    if (subscriber_count == subscriber_room) {
-        size_t room = subscriber_room ? subscriber_room * 2 : 64;
-        int *more = realloc(subscribers, room * sizeof *more);
-        if (!more) return false;
-        subscribers = more;
-        subscriber_room = room;
-    }
-    subscribers[subscriber_count++] = connection;
-    return true;
-}
-
-static void publish(void) {
-    for (size_t place = 0; place < subscriber_count; place++)
-        send(subscribers[place], event.bytes, event.length, MSG_NOSIGNAL | MSG_DONTWAIT);
-}
-
-static void forget(int connection) {
-    for (size_t place = subscriber_count; place-- > 0;)
-        if (subscribers[place] == connection) subscribers[place] = subscribers[--subscriber_count];
-    close(connection);
-}
+static struct text request, reply;
 
 static void answer(int connection) {
     static char input[input_length], output[output_length];
     ssize_t length = recv(connection, input, sizeof input, 0);
     if (length <= 0) {
-        forget(connection);
+        close(connection);
         return;
     }
     size_t filled = 0;
     for (const char *line = input, *end = input + length, *newline;
          line < end && (newline = memchr(line, '\n', (size_t)(end - line))); line = newline + 1) {
         size_t count = (size_t)(newline + 1 - line);
-        const struct text *text = &refused;
-        if (is(line, count, &request)) {
-            text = &reply;
-        } else if (is(line, count, &publishing)) {
-            publish();
-            text = &reply;
-        } else if (is(line, count, &subscribing) && subscribe(connection)) {
-            text = &done;
-        }
-        if (filled + text->length > sizeof output) {
+        if (count != request.length || memcmp(line, request.bytes, count)) continue;
+        if (filled + reply.length > sizeof output) {
             send(connection, output, filled, MSG_NOSIGNAL);
             filled = 0;
         }
-        memcpy(output + filled, text->bytes, text->length);
-        filled += text->length;
+        memcpy(output + filled, reply.bytes, reply.length);
+        filled += reply.length;
     }
     send(connection, output, filled, MSG_NOSIGNAL);
 }
@@ -124,9 +82,8 @@ static struct text line(const char *argument) {
 }
 
 int main(int count, char **arguments) {
-    if (count != 5) return fprintf(stderr, "usage: LimitServer SOCKET REQUEST REPLY EVENT\n"), 64;
+    if (count != 4) return fprintf(stderr, "usage: LimitServer SOCKET REQUEST REPLY\n"), 64;
     request = line(arguments[2]);
     reply = line(arguments[3]);
-    event = line(arguments[4]);
     return fprintf(stderr, "LimitServer: %s\n", strerror(serve(arguments[1]))), 1;
 }

@@ -1,0 +1,1 @@
+../FleetBench/Link.swift

@@ -1,0 +1,1 @@
+../FleetBench/Packet.swift

@@ -1,0 +1,1 @@
+../FleetBench/Poller.swift
