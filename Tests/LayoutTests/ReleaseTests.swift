@@ -37,7 +37,7 @@ struct ReleaseTests {
     #expect(rest.hasPrefix("* \(form.string(from: date)) "))
   }
 
-  @Test func `the manual and the README name the release`() throws {
+  @Test func `the manual and the news name the release`() throws {
     let pages = try Tree.files(below: "packaging/man", "1", "5", "7", "8")
     #expect(pages.count >= 6)
     for page in pages { #expect(try Tree.lines(page).contains(".Os identityd \(Version.program)"), "\(page)") }
@@ -46,6 +46,6 @@ struct ReleaseTests {
         #expect(shown.1 == Version.program, "\(document)")
       }
     }
-    #expect(try Tree.text("README.md").contains("\nThis is release \(Version.program)."))
+    #expect(try Tree.text("packaging/NEWS.md").contains("\n## \(Version.program)\n"))
   }
 }
