@@ -10,7 +10,7 @@ struct FleetBenchmark {
   enum Measurement: String, CaseIterable {
     /// How long a change takes to an event at another device, over Mosquitto and over a cluster of nats-servers.
     case changes
-    /// What identity-fleet needs while nothing happens, in an account of three.
+    /// The processor time and the memory of identity-fleet while nothing happens, in an account of three.
     case idle
     /// How long a read at identityd takes while identity-fleet does not run, is idle, is flooded by its broker, and hangs.
     case reads

@@ -5,7 +5,7 @@ import LinuxSystem
 ///
 /// For each kind there are daemons with few, more and many. All daemons of a kind are measured in turn.
 struct ScaleBenchmark {
-  /// What a daemon can have much of.
+  /// A kind of data or of clients whose amount grows.
   private enum Kind: String, CaseIterable {
     case items
     case apps
