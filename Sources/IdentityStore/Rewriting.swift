@@ -11,13 +11,17 @@ extension Store {
 
   /// Rewrites the store after a failed commit, so that changes are possible again.
   ///
-  /// Also makes a store writable whose file system was read-only at the start. The registry of the writer may be ahead
-  /// of the disk after a failure. The returned registry replaces it.
+  /// Also makes a store writable whose file system was read-only at the start. Of a store that could not be read, only
+  /// finds out whether a new start can read it. The registry of the writer may be ahead of the disk after a failure. The
+  /// returned registry replaces it.
   ///
   /// - Returns: the committed registry, or nil if the store still cannot be written. ``condition`` then has the reason.
   package mutating func heal() -> Registry? {
     switch condition {
-    case .damaged, .unreadable: return nil
+    case .damaged: return nil
+    case .unreadable:
+      isStartDue = isStartDue || DiskCheck.succeeds(in: directory)
+      return nil
     case .writable, .full, .unwritable: break
     }
     do {

@@ -142,10 +142,7 @@ extension Store {
   private static var witnessInterval: Int64 { 1_024 }
 
   /// Checks whether another program took a file of the store away, as the next commit would. The ``condition`` tells.
-  ///
-  /// Of a store that could not be read, checks whether a new start can read it; see ``isStartDue``.
   package mutating func examine() {
-    if case .unreadable = condition, !isStartDue { isStartDue = DiskCheck.succeeds(in: directory) }
     guard condition == .writable else { return }
     do {
       try requireOwnKeys()
@@ -155,9 +152,13 @@ extension Store {
     }
   }
 
-  /// Whether changes are refused because the file system was read-only at the start.
-  package var awaitsRemount: Bool {
-    if case .unwritable = condition { directory.isReadOnly } else { false }
+  /// Whether the store waits for the disk: the file system was read-only at the start, or a file could not be read.
+  package var awaitsDisk: Bool {
+    switch condition {
+    case .unwritable: directory.isReadOnly
+    case .unreadable: true
+    case .writable, .full, .damaged: false
+    }
   }
 
   /// Fails if a file was deleted, replaced or truncated under the daemon: the next start would not find its commits.

@@ -15,8 +15,7 @@ extension Writer {
     activity.leaveStorage()
     noteCondition(before, &report)
     report.condition = store.condition
-    report.isStartDue = store.isStartDue
-    if store.condition != before || store.awaitsRemount { heal(&report) }
+    if store.condition != before || store.awaitsDisk { heal(&report) }
   }
 
   func healIfDue(_ report: inout WriterReport) {
