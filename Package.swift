@@ -28,7 +28,7 @@ let fast: [SwiftSetting] = strict + [.unsafeFlags(["-cross-module-optimization"]
 let lean: [LinkerSetting] = [
   .unsafeFlags(
     [
-      "-use-ld=lld", "-L\(Context.packageDirectory)/packaging/link", "-Xclang-linker", "-static-libgcc",
+      "-use-ld=lld", "-L\(Context.packageDirectory)/packaging/tools/link", "-Xclang-linker", "-static-libgcc",
       "-Xlinker", "-z", "-Xlinker", "pack-relative-relocs", "-Xlinker", "--no-export-dynamic",
       "-Xlinker", "--as-needed", "-Xlinker", "-z", "-Xlinker", "now",
     ], .when(configuration: .release))
@@ -36,10 +36,10 @@ let lean: [LinkerSetting] = [
 
 /// The settings of C targets: glibc checks buffer sizes known to the compiler, which needs an optimised build.
 ///
-/// Other compiler options for hardening would be unsafe flags here, so packaging/prerequisites.sh passes them.
+/// Other compiler options for hardening would be unsafe flags here, so packaging/tools/prerequisites.sh passes them.
 let hardened: [CSetting] = [.define("_FORTIFY_SOURCE", to: "3", .when(configuration: .release))]
 
-/// Whether to build the fuzz target with libFuzzer's `main`, for packaging/fuzz, or else as tests of
+/// Whether to build the fuzz target with libFuzzer's `main`, for packaging/tools/fuzz, or else as tests of
 /// the saved corpora.
 let isFuzzed = Context.environment["IDENTITYD_FUZZ"] == "1"
 let fuzzDependencies: [Target.Dependency] = [
@@ -62,20 +62,20 @@ let chosenTests = Context.environment["IDENTITYD_TESTS"].map { Set($0.split(sepa
 /// The programs to build, from IDENTITYD_PROGRAMS. Nil for those of the packages, and for the libraries and tests.
 let chosenPrograms = Context.environment["IDENTITYD_PROGRAMS"].map { Set($0.split(separator: " ").map(String.init)) }
 
-/// The benchmarks, which packaging/bench and packaging/fleet-bench run. Only IDENTITYD_PROGRAMS can choose them. Foundation
+/// The benchmarks, which bench and fleet-bench in packaging/tools run. Only IDENTITYD_PROGRAMS can choose them. Foundation
 /// is allowed here, as in the tests.
 let benchmarks: [Target] = [
-  // packaging/bench compiles the files in C separately: a server for comparison must not contain the Swift runtime, and
-  // SyncDelay.c becomes a library to preload. The Swift files that are links are those of FleetBench.
+  // packaging/tools/bench compiles the files in C separately: a server for comparison must not contain the Swift
+  // runtime, and SyncDelay.c becomes a library to preload. The Swift files that are links are those of FleetBench.
   .executableTarget(
     name: "IdentityBench",
     dependencies: ["CEpoll", "CSQLite", "FleetSeal", "FleetWire", "IdentityCore", "LinuxSystem"],
-    path: "packaging/benchmarks/IdentityBench", exclude: ["LimitServer.c", "SyncDelay.c"], swiftSettings: strict),
-  .systemLibrary(name: "CEpoll", path: "packaging/benchmarks/CEpoll"),
+    path: "packaging/tools/benchmarks/IdentityBench", exclude: ["LimitServer.c", "SyncDelay.c"], swiftSettings: strict),
+  .systemLibrary(name: "CEpoll", path: "packaging/tools/benchmarks/CEpoll"),
   .executableTarget(
     name: "FleetBench",
     dependencies: ["CEpoll", "FleetCore", "FleetSeal", "FleetWire", "IdentityCore", "LinuxSystem"],
-    path: "packaging/benchmarks/FleetBench", swiftSettings: strict),
+    path: "packaging/tools/benchmarks/FleetBench", swiftSettings: strict),
 ]
 
 let package = Package(

@@ -12,7 +12,7 @@ from browser import ROOT, Page, browser, until
 
 SUITE = sys.argv[1]
 NAME = f"console-{SUITE}"
-TOOL = ROOT / "packaging/container"
+TOOL = ROOT / "packaging/tools/container"
 CACHE = os.environ.get("IDENTITYD_TEST_CACHE", "/var/cache/identityd-test")
 PASSWORD = "correct-horse-battery"
 ADDRESS = "http://127.0.0.1:9090"

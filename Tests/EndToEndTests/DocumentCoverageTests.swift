@@ -21,16 +21,16 @@ struct DocumentCoverageTests {
   private static let runners = ["packaging/test --times": ".ci/run"]
   /// Commands that take too long for a test, or need a person, each with a file that must mention the command.
   private static let byHand = [
-    "packaging/build-rpm": "packaging/test", "packaging/test --long": "packaging/test",
+    "packaging/tools/build-rpm": "packaging/test", "packaging/test --long": "packaging/test",
     "packaging/test": ".ci/run", "packaging/test --planted": "packaging/test",
     "packaging/test --quick": "packaging/test",
     "packaging/test --quick VersionTests": "packaging/test",
-    "packaging/bench": "packaging/bench",
-    "packaging/bench neighbour": "packaging/benchmarks/IdentityBench/Program.swift",
-    "packaging/bench limit --sync-delay=100": "packaging/benchmarks/IdentityBench/Program.swift",
+    "packaging/tools/bench": "packaging/tools/bench",
+    "packaging/tools/bench neighbour": "packaging/tools/benchmarks/IdentityBench/Program.swift",
+    "packaging/tools/bench limit --sync-delay=100": "packaging/tools/benchmarks/IdentityBench/Program.swift",
     "LD_LIBRARY_PATH=FOLDER packaging/test --quick BrokerConnectionTests ProtectionTests FleetServiceTests":
       "packaging/test",
-    "swift build": "packaging/prerequisites.sh",
+    "swift build": "packaging/tools/prerequisites.sh",
   ]
 
   /// Returns the text of a file, given by its path from the root.
@@ -157,7 +157,7 @@ struct DocumentCoverageTests {
 
   @Test func `the table of folders has every folder`() throws {
     let text = try Self.text(Document.File.development.rawValue)
-    for folder in ["Sources", "packaging"] {
+    for folder in ["Sources", "packaging", "packaging/tools"] {
       for name in try FileManager.default.contentsOfDirectory(atPath: Document.root.appending(path: folder).path) {
         let isBesides = ["link", "debian", "prerequisites.sh"].contains(name) || name.hasPrefix("C")
         #expect(isBesides || text.contains(name.split(separator: ".")[0]), "\(folder)/\(name)")

@@ -25,7 +25,7 @@ nonisolated(unsafe) private let target: any FuzzTarget = {
   }
 }()
 
-/// A fault that only a fuzzer with coverage feedback finds. packaging/fuzz rejects a fuzzer that does not find it.
+/// A fault that only a fuzzer with coverage feedback finds. packaging/tools/fuzz rejects a fuzzer that does not find it.
 private final class PlantedTarget: FuzzTarget {
   func run(_ input: [UInt8]) throws {
     guard input.count > 3, input[0] == UInt8(ascii: "b") else { return }

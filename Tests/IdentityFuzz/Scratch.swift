@@ -11,7 +11,7 @@ final class Scratch {
 
   /// Creates the folder with access for its owner alone.
   init() throws {
-    // A fuzzer that ends leaves its folder behind, so packaging/fuzz names a folder that it removes.
+    // A fuzzer that ends leaves its folder behind, so packaging/tools/fuzz names a folder that it removes.
     let base = unsafe getenv("IDENTITYD_FUZZ_SCRATCH").map { unsafe String(cString: $0) } ?? "/dev/shm"
     var template = Array("\(base)/identity-fuzz-XXXXXX".utf8CString)
     guard unsafe mkdtemp(&template) != nil else { throw Finding("mkdtemp: \(errno)") }

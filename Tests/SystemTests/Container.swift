@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// A real Debian system with a real systemd, in a container of `packaging/container`.
+/// A real Debian system with a real systemd, in a container of `packaging/tools/container`.
 struct Container: Sendable {
   /// The Debian releases under test, with systemd 252 and 257. `IDENTITYD_SUITES` divides them among several runs.
   static let suites =
@@ -12,7 +12,7 @@ struct Container: Sendable {
   /// long run has them on each release.
   static let newest = Trial.isLong ? suites : suites.filter { $0 == "trixie" }
   static let oldest = Trial.isLong ? suites : suites.filter { $0 == "bookworm" }
-  static let tool = checkout.appending(path: "packaging/container")
+  static let tool = checkout.appending(path: "packaging/tools/container")
 
   let suite: String
   private let name: String

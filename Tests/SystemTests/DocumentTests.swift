@@ -13,7 +13,7 @@ extension SystemTests {
     let system = try await Container.ready(suite)
     let commands = try Document(.readme).commands(of: "installation")
     // This command has built the package under test.
-    #expect(commands.first == "packaging/build-deb")
+    #expect(commands.first == "packaging/tools/build-deb")
     #expect(commands.count > 3)
     let output = try await system.shell(
       """

@@ -2,10 +2,10 @@ import Foundation
 import TestSupport
 import Testing
 
-/// `packaging/isolate`: a test run leaves nothing behind, however it ends.
+/// `packaging/tools/isolate`: a test run leaves nothing behind, however it ends.
 @Suite(.needs(Requirement.missingForContainers), .timeLimit(.minutes(5)))
 struct IsolationTests {
-  private static let tool = checkout.appending(path: "packaging/isolate")
+  private static let tool = checkout.appending(path: "packaging/tools/isolate")
 
   /// A script that creates one of each resource that a test run creates, and writes the path of its scratch
   /// folder to "$1".
@@ -23,7 +23,7 @@ struct IsolationTests {
     done
     touch /dev/shm/identityd-left
     setsid sleep infinity "0.$3" &
-    packaging/container up left-behind bookworm
+    packaging/tools/container up left-behind bookworm
     echo "$IDENTITYD_TEST_SCRATCH" >"$1.new"
     mv "$1.new" "$1"
     [ -n "$2" ] || sleep infinity "0.$3"

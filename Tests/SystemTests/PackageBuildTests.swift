@@ -68,7 +68,7 @@ struct PackageBuildTests {
       cd "$SCRATCH/a tree"
       chmod --recursive go-rwx .
       umask 077
-      faketime '+400 days' packaging/\(tool) --output "$SCRATCH/second"
+      faketime '+400 days' packaging/tools/\(tool) --output "$SCRATCH/second"
       """,
       [
         "TZ": "Pacific/Chatham", "LC_ALL": "de_DE.UTF-8", "HOME": scratch["home"], "TMPDIR": scratch["temporary"],
@@ -76,7 +76,7 @@ struct PackageBuildTests {
       ])
     let first =
       switch tool {
-      case "build-source": "\"$TREE/packaging/build-source\" --output \"$SCRATCH/first\""
+      case "build-source": "\"$TREE/packaging/tools/build-source\" --output \"$SCRATCH/first\""
       case "build-deb": "cp '\(debs.daemon)' '\(debs.client)' '\(debs.fleet)' '\(debs.page)' \"$SCRATCH/first\""
       default: "cp '\(rpms.daemon)' '\(rpms.client)' '\(rpms.fleet)' '\(rpms.page)' \"$SCRATCH/first\""
       }
@@ -94,7 +94,7 @@ struct PackageBuildTests {
     try await bash(
       """
       cd "$TREE"
-      dsc=$(packaging/build-source --output "$SCRATCH/source" | sed -n 1p)
+      dsc=$(packaging/tools/build-source --output "$SCRATCH/source" | sed -n 1p)
       mkdir "$SCRATCH/git"
       git ls-files -z --cached --others --exclude-standard |
         xargs --null cp --parents --no-dereference --preserve=mode --target-directory="$SCRATCH/git"
@@ -250,7 +250,7 @@ struct PackageBuildTests {
     try await bash(
       """
       cd "$TREE"
-      source packaging/prerequisites.sh
+      source packaging/tools/prerequisites.sh
       installed=" ${BUILD_PACKAGES[*]} ${DEB_PACKAGES[*]} "
       needed=$(sed -n '/^Build-Depends:/,/^[A-Z]/s/^ \\([a-z0-9-]*\\).*/\\1/p' packaging/debian/control)
       [ $(wc -w <<<"$needed") -gt 5 ]

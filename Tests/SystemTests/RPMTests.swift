@@ -15,7 +15,7 @@ extension SystemTests {
     defer { try? FileManager.default.removeItem(at: home) }
     try Data("%dist .later\n".utf8).write(to: home.appending(path: ".rpmmacros"))
     let built = try await run(
-      checkout.appending(path: "packaging/build-rpm"), ["--output", home.path],
+      checkout.appending(path: "packaging/tools/build-rpm"), ["--output", home.path],
       environment: ["HOME": home.path, "IDENTITYD_BIN_DIR": programs.path])
     let files = built.output.split(separator: "\n").map { URL(filePath: String($0)) }
     guard built.status == 0, files.count == 4 else { throw Failure(built.errors) }

@@ -46,7 +46,7 @@ enum Requirement {
     return files.first { !FileManager.default.fileExists(atPath: $0.path) }.map { "there is no \($0.path)" }
   }
 
-  /// Returns the reason of packaging/container why this machine boots no container. Nil if it boots containers.
+  /// Returns the reason of packaging/tools/container why this machine boots no container. Nil if it boots containers.
   private static func refusalOfContainers() -> String? {
     let process = Process()
     let errors = Pipe()

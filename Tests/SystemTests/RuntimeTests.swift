@@ -4,7 +4,7 @@ import Testing
 
 /// Containers of podman and docker, with an image made from the system that they run on.
 extension SystemTests {
-  /// The release with the container runtimes. See `packaging/container`.
+  /// The release with the container runtimes. See `packaging/tools/container`.
   static let runtimeSuites = Container.suites.filter { $0 == "trixie" }
   private static let person = "carl"
 

@@ -7,7 +7,7 @@ package func temporaryPath(_ name: String) -> String {
 
 /// Returns the name of a cgroup for one test.
 ///
-/// It begins with the name of this test run, which removes its cgroups at its end (see `packaging/isolate`).
+/// It begins with the name of this test run, which removes its cgroups at its end (see `packaging/tools/isolate`).
 package func controlGroupName() -> String {
   let scratch = ProcessInfo.processInfo.environment["IDENTITYD_TEST_SCRATCH"] ?? "identityd-test"
   return "\(URL(filePath: scratch).lastPathComponent)-\(UUID().uuidString)"

@@ -2,8 +2,8 @@
 # whether the end of the run lists all steps and suites. After the "mode" usual, it names the folder "screenshots", too.
 # shellcheck shell=bash disable=SC2034,SC2154
 
-# shellcheck source=packaging/times.sh
-source packaging/times.sh
+# shellcheck source=packaging/tools/times.sh
+source packaging/tools/times.sh
 
 # --- Lanes: in parallel, since most tests wait more than they compute ----------------------------------------------
 

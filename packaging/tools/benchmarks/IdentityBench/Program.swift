@@ -51,7 +51,7 @@ enum Program {
       if let delay = options.syncDelay { try MeasuredServer.delaySyncs(microseconds: delay) }
       return try run(options) ? ExitStatus.success : ExitStatus.missed
     } catch let error as CommandLine.UsageError {
-      say("\(error); see 'packaging/bench --help'")
+      say("\(error); see 'packaging/tools/bench --help'")
       return ExitStatus.usage
     } catch {
       say("\(error)")
@@ -84,7 +84,7 @@ enum Program {
 
   private static var help: String {
     """
-    packaging/bench [BENCHMARK…] [OPTION…]
+    packaging/tools/bench [BENCHMARK…] [OPTION…]
 
     Measures identityd as it is shipped, in folders of its own below $TMPDIR. The benchmarks are:
     \(benchmarks.map { "  \($0.name)  \($0.summary)\n" }.joined())

@@ -1,6 +1,6 @@
 import LinuxSystem
 
-/// The command line of `packaging/bench`.
+/// The command line of `packaging/tools/bench`.
 struct Options {
   /// All options, as getopt reads them and `--help` shows them.
   static let known: [CommandLine.Option] = [

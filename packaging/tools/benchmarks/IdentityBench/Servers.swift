@@ -37,7 +37,7 @@ extension MeasuredServer {
   static func besideThis(_ name: String) throws -> String {
     let program = own.deletingLastPathComponent().appending(path: name).path
     guard FileManager.default.fileExists(atPath: program) else {
-      throw BenchError("there is no \(program): run packaging/bench, which builds it")
+      throw BenchError("there is no \(program): run packaging/tools/bench, which builds it")
     }
     return program
   }
