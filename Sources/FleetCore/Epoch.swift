@@ -24,7 +24,6 @@ package struct Epoch: Equatable, Sendable {
   /// The greatest number of removed devices that are named with a key.
   static let mostRemoved = 64
 
-  /// Creates an epoch.
   package init(number: UInt32, former: UInt32, made: UInt32 = 0, isContested: Bool = false, removed: [UUID] = []) {
     self.number = number
     self.former = former

@@ -22,7 +22,6 @@ package struct Membership: Sendable {
   /// The numbers of the keys that are stored for reading only.
   package let learned: Set<UInt32>
 
-  /// Creates a membership.
   package init(
     account: AccountID, device: UUID, tag: DeviceTag, generation: UInt32, run: Run, pastRuns: [Run],
     description: DeviceDescription, epoch: Epoch = .first, learned: Set<UInt32> = []

@@ -11,7 +11,6 @@ package struct Offer: Equatable, Sendable {
   /// The content, without the keys of the device.
   package let content: Fields
 
-  /// Creates an offer.
   package init(topic: MessageTopic, boxKey: PublicKey, signingKey: PublicKey, content: Fields) {
     self.topic = topic
     self.boxKey = boxKey

@@ -104,7 +104,6 @@ struct Allowance: Sendable {
   /// The interval, in milliseconds.
   let interval: Int
 
-  /// Creates a full allowance.
   init(most: Int, refill: Int, interval: Int) {
     self.most = most
     self.refill = refill

@@ -17,7 +17,6 @@ package struct Precedence: Comparable, Sendable {
   /// The SHA-256 of the message, which decides between two messages with the same counter.
   package let digest: [UInt8]
 
-  /// Creates the rank of a record or a tombstone.
   package init(_ message: SignedMessage) {
     epoch = message.epoch
     generation = message.body.generation

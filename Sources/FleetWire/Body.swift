@@ -28,7 +28,6 @@ package struct Body: Equatable, Sendable {
   /// The fields.
   package var fields: Fields
 
-  /// Creates a body.
   package init(
     subject: UUID, generation: UInt32, counter: UInt64, run: Run, time: Timestamp, author: UUID, fields: Fields
   ) {

@@ -30,7 +30,6 @@ package struct ReportedApp: Equatable, Sendable {
   /// The build; empty if it is unknown.
   package let build: Text
 
-  /// Creates a line of a report.
   package init(app: Text, version: Text, build: Text) {
     self.app = app
     self.version = version
@@ -56,7 +55,6 @@ package struct CarriedToken: Equatable, Sendable {
     /// The provider.
     package let provider: Text
 
-    /// Creates a place.
     package init(app: Text, provider: Text) {
       self.app = app
       self.provider = provider
@@ -72,7 +70,6 @@ package struct CarriedToken: Equatable, Sendable {
   /// The token.
   package let value: Text
 
-  /// Creates a token.
   package init(_ place: Place, environment: Text = "", topic: Text = "", value: Text) {
     self.place = place
     self.environment = environment

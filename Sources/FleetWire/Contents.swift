@@ -25,7 +25,6 @@ package struct DeviceDescription: Equatable, Sendable {
   /// Set if another device speaks with the same keys.
   package var twin: TwinMark?
 
-  /// Creates a description.
   package init(
     name: Text, signingKey: PublicKey, boxKey: PublicKey, joined: Timestamp, home: Home, system: Text? = nil,
     twin: TwinMark? = nil
@@ -65,15 +64,6 @@ package struct DeviceDescription: Equatable, Sendable {
     fields[.twin] = twin.map { [$0.rawValue] }
     return fields
   }
-
-  /// The fields of an answer to an invitation.
-  package var answerFields: Fields {
-    var fields = Fields()
-    fields[.name] = name.bytes
-    fields[.signingKey] = signingKey.bytes
-    fields[.boxKey] = boxKey.bytes
-    return fields
-  }
 }
 
 /// The reason why a device is no longer in the account.
@@ -93,7 +83,6 @@ package struct Removal: Equatable, Sendable {
   /// The device's new identifier; nil if the device has none.
   package let successor: UUID?
 
-  /// Creates a statement.
   package init(_ reason: RemovalReason, successor: UUID? = nil) {
     self.reason = reason
     self.successor = successor

@@ -84,7 +84,6 @@ package struct Fields: Equatable, Sendable {
   /// The fields.
   package private(set) var all: [Field] = []
 
-  /// Creates an empty list.
   package init() {}
 
   /// The value of a field; nil if there is none. A new value replaces the earlier one.

@@ -15,7 +15,6 @@ package struct SignedMessage: Equatable, Sendable {
   /// The message as it is published.
   package let bytes: [UInt8]
 
-  /// Creates a message.
   package init(
     kind: MessageKind, epoch: UInt32, body: Body, signer: PublicKey, digest: [UInt8], bytes: [UInt8]
   ) {

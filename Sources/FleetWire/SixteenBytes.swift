@@ -7,7 +7,6 @@ package protocol SixteenBytes: Hashable, Sendable, CustomStringConvertible {
   /// The last eight bytes, most significant first.
   var low: UInt64 { get }
 
-  /// Creates a value from its bits.
   init(high: UInt64, low: UInt64)
 }
 
@@ -55,7 +54,6 @@ package struct AccountID: SixteenBytes {
   /// The last eight bytes, most significant first.
   package let low: UInt64
 
-  /// Creates an account's name from its bits.
   package init(high: UInt64, low: UInt64) {
     self.high = high
     self.low = low
@@ -69,7 +67,6 @@ package struct DeviceTag: SixteenBytes, Comparable {
   /// The last eight bytes, most significant first.
   package let low: UInt64
 
-  /// Creates a tag from its bits.
   package init(high: UInt64, low: UInt64) {
     self.high = high
     self.low = low
@@ -86,7 +83,6 @@ package struct Run: SixteenBytes, Comparable {
   /// The last eight bytes, most significant first.
   package let low: UInt64
 
-  /// Creates a run from its bits.
   package init(high: UInt64, low: UInt64) {
     self.high = high
     self.low = low
@@ -100,7 +96,6 @@ package struct Home: SixteenBytes {
   /// The last eight bytes, most significant first.
   package let low: UInt64
 
-  /// Creates a home from its bits.
   package init(high: UInt64, low: UInt64) {
     self.high = high
     self.low = low
@@ -114,7 +109,6 @@ package struct Rendezvous: SixteenBytes, Comparable {
   /// The last eight bytes, most significant first.
   package let low: UInt64
 
-  /// Creates a name from its bits.
   package init(high: UInt64, low: UInt64) {
     self.high = high
     self.low = low
@@ -128,7 +122,6 @@ package struct ReaderID: SixteenBytes {
   /// The last eight bytes, most significant first.
   package let low: UInt64
 
-  /// Creates a name from its bits.
   package init(high: UInt64, low: UInt64) {
     self.high = high
     self.low = low

@@ -80,3 +80,14 @@ extension PlayedFleet {
     start(device)
   }
 }
+
+extension DeviceDescription {
+  /// The fields of an answer to an invitation.
+  var answerFields: Fields {
+    var fields = Fields()
+    fields[.name] = name.bytes
+    fields[.signingKey] = signingKey.bytes
+    fields[.boxKey] = boxKey.bytes
+    return fields
+  }
+}

@@ -12,7 +12,7 @@ import Testing
   private final class SenderUnderTest {
     let keys: DeviceKeys
     let broker: BrokerUnderTest
-    private(set) var ledger = TokenLedger(most: 10)
+    private(set) var ledger = TokenLedger()
 
     init(at broker: BrokerUnderTest) throws {
       keys = try #require(SecretKey.random().flatMap { DeviceKeys(seed: $0) })

@@ -1,4 +1,5 @@
 import IdentityCore
+import TestSupport
 import Testing
 
 private func identifier(_ scope: Scope, _ number: UInt64, cause: Cause = .firstUse) -> Change {

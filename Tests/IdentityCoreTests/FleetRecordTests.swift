@@ -1,4 +1,5 @@
 import IdentityCore
+import TestSupport
 import Testing
 
 /// Returns the record of a device.

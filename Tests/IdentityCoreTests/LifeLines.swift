@@ -1,6 +1,7 @@
 import Foundation
 import IdentityCore
 import IdentityWire
+import TestSupport
 
 /// Accepts secrets without encrypting them.
 private struct OpenIntake: SecretIntake {

@@ -1,4 +1,5 @@
 import IdentityCore
+import TestSupport
 
 /// A state built from all events alone.
 ///

@@ -1,5 +1,6 @@
 import IdentityCore
 import IdentityWire
+import TestSupport
 
 /// Requirements on all output of the daemon.
 enum WireCheck {

@@ -1,35 +1,25 @@
-package import FleetWire
+import FleetWire
+import IdentityCore
 
-/// The push tokens that a sender was told: exactly one for each device, app and provider.
+@testable import FleetCore
+
+/// The push tokens that a played sender was told: exactly one for each device, app and provider.
 ///
-/// A sender knows no account. So the first valid message on a topic pins the device and its key for good, and a device
-/// that lost its keys has to be forgotten before it is believed again.
-package struct TokenLedger: Sendable {
-  private let most: Int
+/// The first valid message on a topic pins the device and its key for good.
+struct TokenLedger {
   private var messages: [DeviceTag: SignedMessage] = [:]
   /// The tokens that the sender found invalid, until their devices have taken them back.
   private var invalid: [DeviceTag: [CarriedToken]] = [:]
 
-  /// Creates an empty ledger.
-  ///
-  /// - Parameter most: the greatest number of devices.
-  package init(most: Int) { self.most = most }
-
-  /// The number of devices.
-  package var devices: Int { messages.count }
-
   /// Takes the message of a device that outranks the known one, with which all its earlier tokens end.
   ///
   /// - Returns: whether the device still has a token that the sender found invalid, and has to be told again.
-  @discardableResult
-  package mutating func take(_ message: SignedMessage, at tag: DeviceTag) throws(Rejection) -> Bool {
+  mutating func take(_ message: SignedMessage, at tag: DeviceTag) throws(Rejection) -> Bool {
     guard message.kind == .tokens, let tokens = message.body.fields.tokens(.token) else { throw .fields }
     guard message.body.author == message.body.subject else { throw .author }
     if let known = messages[tag] {
       guard known.signer == message.signer, known.body.subject == message.body.subject else { throw .author }
       guard Precedence(message) > Precedence(known) else { return false }
-    } else {
-      guard messages.count < most else { throw .length }
     }
     messages[tag] = message
     let left = (invalid[tag] ?? []).filter { tokens.contains($0) }
@@ -38,12 +28,12 @@ package struct TokenLedger: Sendable {
   }
 
   /// Returns the tokens of a device that are valid as far as the sender knows.
-  package func tokens(at tag: DeviceTag) -> [CarriedToken] {
+  func tokens(at tag: DeviceTag) -> [CarriedToken] {
     (messages[tag]?.body.fields.tokens(.token) ?? []).filter { invalid[tag]?.contains($0) != true }
   }
 
   /// Notes that a token is invalid. Returns whether the device still has it, and has to be told.
-  package mutating func invalidate(_ token: CarriedToken, at tag: DeviceTag) -> Bool {
+  mutating func invalidate(_ token: CarriedToken, at tag: DeviceTag) -> Bool {
     guard messages[tag]?.body.fields.tokens(.token)?.contains(token) == true else { return false }
     if invalid[tag]?.contains(token) != true { invalid[tag, default: []].append(token) }
     return true
@@ -52,7 +42,7 @@ package struct TokenLedger: Sendable {
   /// Returns the draft that tells a device its invalid tokens, and the key to seal it to; nil if it has none.
   ///
   /// - Parameter signingKey: the key of the sender.
-  package func feedback(at tag: DeviceTag, signingKey: PublicKey) -> (draft: Draft, boxKey: PublicKey)? {
+  func feedback(at tag: DeviceTag, signingKey: PublicKey) -> (draft: Draft, boxKey: PublicKey)? {
     guard let message = messages[tag], let invalid = invalid[tag],
       let boxKey = message.body.fields[.boxKey].flatMap({ PublicKey($0) })
     else { return nil }
@@ -64,11 +54,5 @@ package struct TokenLedger: Sendable {
       kind: .feedback, subject: message.body.subject, tag: tag, generation: message.body.generation,
       counter: .exactly(message.body.counter), epoch: 0, fields: fields)
     return (draft, boxKey)
-  }
-
-  /// Forgets a device, also its key.
-  package mutating func forget(_ tag: DeviceTag) {
-    messages[tag] = nil
-    invalid[tag] = nil
   }
 }
