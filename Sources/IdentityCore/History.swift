@@ -50,9 +50,6 @@ package struct History: Equatable, Sendable {
   /// All identifiers with their numbers, oldest first.
   package var numbered: [NumberedIdentifier] { Array(table) }
 
-  /// All identifiers, oldest first.
-  package var all: [Identifier] { numbered.map(\.identifier) }
-
   /// Returns the numbers of the identifiers of a scope, oldest first.
   func numbers(of scope: Scope) -> [Int64] {
     var numbers = ended[scope] ?? []
@@ -74,7 +71,7 @@ package struct History: Equatable, Sendable {
   }
 
   /// Returns the number of ended identifiers that may be added to a scope before it has the most that are kept.
-  func room(in scope: Scope) -> Int { max(0, Bound.endedIdentifiers - (ended[scope]?.count ?? 0)) }
+  func room(in scope: Scope) -> Int { Swift.max(0, Bound.endedIdentifiers - (ended[scope]?.count ?? 0)) }
 
   /// Returns ended identifiers that are dropped to keep their scope within ``Bound/endedIdentifiers``, oldest first.
   ///
@@ -82,7 +79,7 @@ package struct History: Equatable, Sendable {
   /// other identifiers can be dropped, because its record keeps the machine-id from giving it again.
   func surplus(of scope: Scope) -> [NumberedIdentifier] {
     guard crowded.contains(scope), let numbers = ended[scope] else { return [] }
-    let count = min(numbers.count - Bound.endedIdentifiers, Bound.endedTogether)
+    let count = Swift.min(numbers.count - Bound.endedIdentifiers, Bound.endedTogether)
     var found = Array(numbers.lazy.filter { !isLastOfMachine($0) }.prefix(count))
     if found.count < count { found = Array(numbers.prefix(count)) }
     return found.compactMap { table[$0] }
@@ -199,6 +196,11 @@ extension [Int64] {
   }
 }
 
+extension History: Sequence {
+  /// Iterates over all identifiers, oldest first.
+  package func makeIterator() -> some IteratorProtocol<Identifier> { table.lazy.map(\.identifier).makeIterator() }
+}
+
 /// An identifier with its number in the history.
 package struct NumberedIdentifier: OrderedElement, Equatable {
   /// The position among all identifiers ever recorded, from 1.
@@ -206,7 +208,6 @@ package struct NumberedIdentifier: OrderedElement, Equatable {
   /// The identifier.
   package let identifier: Identifier
 
-  /// Creates a numbered identifier.
   package init(number: Int64, identifier: Identifier) {
     self.number = number
     self.identifier = identifier

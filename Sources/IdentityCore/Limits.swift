@@ -142,6 +142,9 @@ package enum Bound {
   package static let backupLength = 268_435_456
   /// The maximum number of backups that are sent at a time.
   package static let backups = 8
+  /// The time that the writer spends on a backup, or on the verification of one, before it serves others, in
+  /// microseconds.
+  package static let writerPieceMicroseconds: UInt64 = 2_000
   /// The number of bytes of a backup in one row.
   package static let backupPiece = 24_576
   /// The number of cached cgroups, so that not every connection needs a look-up. An entry takes about 100 bytes.

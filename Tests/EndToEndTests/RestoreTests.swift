@@ -98,8 +98,8 @@ import Testing
       "* installation restored value=\(known[1]) app=\(app)", "* vendor restored value=\(known[2]) vendor=\(app)",
       "* account changed value=alice", "* devices added value=\(Self.phone)",
       "* item added group=\(app) service=s account=a", "* item added group=\(app) service=s account=b",
-      "* item added group=\(app) service=s account=e", "* item added group=\(app) service=s account=u",
-      "* item added group=\(app) service=s account=i", "* versions restored of=os", "OK 12",
+      "* item added group=\(app) service=s account=e", "* item added group=\(app) service=s account=i",
+      "* item added group=\(app) service=s account=u", "* versions restored of=os", "OK 12",
     ]
     #expect(try daemon.restore(backup, "dry-run=yes") == rows)
     #expect(try told(daemon) == empty)
@@ -114,7 +114,7 @@ import Testing
         "installation created value=\(known[1]) cause=restored app=\(app) vendor=\(app)",
         "vendor created value=\(known[2]) cause=restored vendor=\(app)", "account changed value=alice",
         "devices added value=\(Self.phone)",
-      ] + ["a", "b", "e", "u", "i"].map { "item added group=\(app) service=s account=\($0)" })
+      ] + ["a", "b", "e", "i", "u"].map { "item added group=\(app) service=s account=\($0)" })
     let after = try told(daemon)
     // Items come back unchanged, with their original times.
     for (request, answer) in before where request.hasPrefix("service=") {
@@ -153,7 +153,7 @@ import Testing
       "* device clone value=\(own[0]) backup=\(theirs[0])", "* account changed value=alice",
       "* devices added value=\(theirs[0])", "* devices added value=\(Self.phone)",
     ]
-    let items = ["a", "b", "e", "u", "i"].map { "* item added group=\(app) service=s account=\($0)" }
+    let items = ["a", "b", "e", "i", "u"].map { "* item added group=\(app) service=s account=\($0)" }
     #expect(try daemon.restore(backup, "dry-run=yes") == clone + items + ["OK 9"])
     #expect(try daemon.restore(backup) == clone + items + ["OK 9"])
     #expect(try uuids(daemon) == own)

@@ -163,7 +163,7 @@ struct ForgetTests {
     #expect(try life.ask(.forget(app: "user:1000"), as: alice) == ["OK"])
     #expect(life.registry.apps.count == 0)
     #expect(life.registry.scopes == [.device])
-    for identifier in life.registry.history.all {
+    for identifier in life.registry.history {
       #expect(identifier.end?.cause == (identifier.scope == .device ? nil : .uninstalled))
     }
   }

@@ -101,7 +101,7 @@ struct EndedHistoryTests {
     let changes = try life.restoration(backup).changes
     #expect(changes.count < Self.most + 10)
     try life.restore(backup)
-    let values = life.registry.history.all.map(\.value)
+    let values = life.registry.history.map(\.value)
     #expect(life.registry.count(of: .installation("user:1000")) <= Self.most + 1)
     #expect(life.registry[.installation("user:1000")]?.value == given(UInt64(Self.most + 1_000)))
     #expect(values.contains(given(1_050)) && !values.contains(given(900)))

@@ -22,7 +22,7 @@ struct ForgottenHistoryTests {
     var first: UUID?
     for round in 0..<100 {
       try life.ask(.get(level, app: nil), as: alice)
-      first = first ?? life.registry.history.all.first?.value
+      first = first ?? Array(life.registry.history).first?.value
       try life.ask(.forget(app: "user:1000"), as: alice)
       #expect(life.registry.history.count <= 16, "round \(round)")
       #expect(life.registry.history.count >= min(round + 1, 13), "round \(round)")

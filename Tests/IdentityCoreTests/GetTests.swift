@@ -38,7 +38,7 @@ struct GetTests {
     try life.ask(.migrate(.device, given(1), app: "org.a", commits: true, forces: true), as: root)
     try life.ask(.renew(.device, app: "org.a", dryRun: false), as: root)
     #expect(
-      Array(life.registry.identifiers(valued: try #require(life.registry.history.all.first?.value))).count == 1)
+      Array(life.registry.identifiers(valued: try #require(Array(life.registry.history).first?.value))).count == 1)
     #expect(life.spoken(.deviceOfApp("org.a")) == "r1")
   }
 

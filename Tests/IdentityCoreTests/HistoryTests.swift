@@ -25,7 +25,7 @@ struct HistoryTests {
         "* r2 from=t6 cause=hardware-changed origin=random", "OK 5",
       ])
     // Each identifier begins at the time at which the previous one ended.
-    let history = life.registry.history.all
+    let history = Array(life.registry.history)
     for (before, after) in zip(history, history.dropFirst()) { #expect(before.end?.time == after.created) }
   }
 
@@ -95,7 +95,7 @@ struct ResolveTests {
     var life = Life()
     try life.ask(.get(.installation, app: nil), as: alice)
     try life.ask(.renew(.installation, app: "user:1000", dryRun: false), as: root)
-    let old = try #require(life.registry.history.all.first?.value)
+    let old = try #require(Array(life.registry.history).first?.value)
     #expect(
       try life.ask(.resolve(old), as: alice)
         == ["OK installation current=no now=r2 app=user:1000 vendor=user:1000"])

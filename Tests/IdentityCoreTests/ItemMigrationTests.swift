@@ -171,6 +171,6 @@ struct ItemMigrationTests {
         "\(last + 1) device created value=g1 cause=migrated > sharing",
         "\(last + 2) devices added value=g1 > sharing",
       ])
-    #expect(life.registry.history.all.map(\.author) == ["unit:some.service"])
+    #expect(life.registry.history.map(\.author) == ["unit:some.service"])
   }
 }

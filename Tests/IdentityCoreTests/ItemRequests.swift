@@ -78,7 +78,6 @@ extension RegistryCommand {
 }
 
 extension SealedSecret {
-  /// Creates a secret whose bytes are its plain text.
   init(_ text: String) { self.init(bytes: Array(text.utf8), length: text.utf8.count) }
 }
 

@@ -250,7 +250,6 @@ func service(_ name: String, of user: UInt32) -> Peer {
 }
 
 extension Manifest {
-  /// Creates a manifest from its main settings.
   init(_ vendor: Text, device: DeviceBinding = .shared, unit: Text? = nil, groups: [Text] = []) {
     self.init(vendor: vendor)
     deviceBinding = device

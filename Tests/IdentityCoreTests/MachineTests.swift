@@ -54,7 +54,7 @@ struct MachineTests {
       #expect(!before.identifiers(valued: identifier.value).contains { _ in true })
       #expect(identifier.cause == cause)
       #expect(identifier.author == nil)
-      #expect(life.registry.history.all.contains { $0.scope == scope && $0.end?.cause == cause })
+      #expect(life.registry.history.contains { $0.scope == scope && $0.end?.cause == cause })
     }
     #expect(life.registry.machine?.suspicion == nil)
     #expect(life.registry.machine?.fingerprint == .init(machine: machine ?? "m", hardware: hardware ?? "h"))

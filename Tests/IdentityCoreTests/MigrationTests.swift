@@ -15,8 +15,8 @@ struct MigrationTests {
       try life.ask(migrate(given(1), level), as: alice) == ["OK g1 changed=yes committed=yes previous=\"\""])
     let answer = try life.ask(.get(level, app: nil), as: alice)[0]
     #expect(answer.hasPrefix("OK g1 level=\(level.rawValue) ") && answer.hasSuffix("created=t1 origin=migrated"))
-    #expect(life.registry.history.all.map(\.cause) == [.migrated])
-    #expect(life.registry.history.all.map(\.author) == ["uid:1000"])
+    #expect(life.registry.history.map(\.cause) == [.migrated])
+    #expect(life.registry.history.map(\.author) == ["uid:1000"])
   }
 
   @Test(arguments: [Level.device, .installation], [alice, root])

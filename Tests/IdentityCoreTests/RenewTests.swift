@@ -26,7 +26,7 @@ struct RenewTests {
     life.install(["org.a": Manifest("org.v")])
     #expect(try life.ask(.renew(level, app: "org.a", dryRun: false), as: root) == ["OK r1 previous=\"\""])
     #expect(try life.ask(.get(level, app: nil), as: peer("org.a"))[0].hasPrefix("OK r1 level=\(level.rawValue)"))
-    #expect(life.registry.history.all.map(\.cause) == [.renewed])
+    #expect(life.registry.history.map(\.cause) == [.renewed])
   }
 
   @Test(arguments: [Level.installation, .vendor])

@@ -11,7 +11,7 @@ struct SealTests {
     #expect(try life.ask(.seal(dryRun: false), as: root) == ["OK"])
     #expect(life.registry.isSealed)
     #expect(life.registry.scopes.isEmpty)
-    #expect(life.registry.history.all.allSatisfy { $0.end?.cause == .sealed })
+    #expect(life.registry.history.allSatisfy { $0.end?.cause == .sealed })
     #expect(life.registry.lastEvent == last + Int64(scopes.count))
     #expect(life.told(from: last + 1).allSatisfy { $0.contains(" ended ") && $0.contains("cause=sealed") })
     let before = life.registry
@@ -72,7 +72,7 @@ struct SealTests {
     try life.start(nil, "h")
     life.machine = "m"
     try life.ask(.get(.device, app: nil), as: peer("org.a"))
-    #expect(life.registry.history.all.map(\.origin) == [.random, .random])
+    #expect(life.registry.history.map(\.origin) == [.random, .random])
   }
 
   @Test func `on another machine-id an image is an ordinary machine`() throws {

@@ -67,7 +67,6 @@ extension RegistryCommand {
 }
 
 extension Manifest {
-  /// Creates a manifest with a version order.
   init(_ vendor: Text, order: VersionOrder) {
     self.init(vendor: vendor)
     versionOrder = order

@@ -28,7 +28,10 @@ final class BackupTarget: FuzzTarget {
     let key = Array("0123456789abcdef0123456789abcdef".utf8)
     original = try scratch.withStore { store, content in
       try sample.live(in: &store, from: content.registry)
-      let bytes = try store.backup(of: sample.registry, key: Self.encrypted(key, store), at: Scratch.start)
+      let writer = try store.beginBackup(of: sample.registry, key: Self.encrypted(key, store), at: Scratch.start)
+      var pieces: [[UInt8]]?
+      while pieces == nil { pieces = try writer.writeRecord(from: store) }
+      let bytes = (pieces ?? []).flatMap(\.self)
       if let complaint = store.close() { throw Finding(complaint) }
       return bytes
     }
@@ -79,9 +82,12 @@ final class BackupTarget: FuzzTarget {
         Base64.append(bytes[...], to: &text)
         let count = try upload.add(Text(trusted: text))
         try require(count == bytes.count, "\(count) bytes of \(bytes.count) came")
-        let backup = try store.content(of: upload)
+        let reader = try store.beginReading(upload)
+        var backup: Backup?
+        while backup == nil { backup = try reader.readRecord() }
         try require(isWhole || bytes == original, "a backup that was changed is taken")
-        return try bring(backup, into: content.registry, of: &store, adoptsDevice: adoptsDevice)
+        return try bring(
+          try require(backup, "nothing was read"), into: content.registry, of: &store, adoptsDevice: adoptsDevice)
       }
     } catch let refusal as Refusal {
       throw refusal

@@ -18,7 +18,6 @@ func require<Value>(_ value: Value?, _ what: @autoclosure () -> String) throws(F
 
 /// One kind of external input, and the requirements on every such input.
 protocol FuzzTarget {
-  /// Creates the state that all runs share.
   init() throws
   /// Runs one input.
   ///

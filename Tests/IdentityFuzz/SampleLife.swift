@@ -62,7 +62,7 @@ struct SampleLife {
       try require(states.contains(where: isThere), "\(what) was made up")
     }
     for (id, app) in served.apps { try known("app \(id)") { $0.apps[id] == app } }
-    for identifier in served.history.all { try known("\(identifier.value)") { $0.history.all.contains(identifier) } }
+    for identifier in served.history { try known("\(identifier.value)") { $0.history.contains(identifier) } }
     for device in served.devices { try known("\(device.value)") { $0.devices.contains(device) } }
     for item in served.items.all {
       try known("item \(item.number)") { state in

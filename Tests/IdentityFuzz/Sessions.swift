@@ -70,7 +70,6 @@ struct World {
     }
   }
 
-  /// Creates the state after a first start.
   init() {
     registry.apply(.machineRecorded(MachineRecord(fingerprint: fingerprint)))
   }

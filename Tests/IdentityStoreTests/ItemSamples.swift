@@ -32,7 +32,6 @@ struct Known: Equatable {
     self.secret = secret
   }
 
-  /// Creates the sample of a number and an edition.
   init(_ number: Int64, edition: UInt64 = 0, owner: Text = "user:7", length: Int = 20) {
     item = sampleItem(number, edition: edition, owner: owner, length: length)
     secret = sampleSecret(number, edition: edition, length: length)

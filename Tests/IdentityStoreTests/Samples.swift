@@ -1,7 +1,6 @@
 import IdentityCore
 
 extension Registry {
-  /// Creates the registry that results from these changes.
   init(applying batches: [[Change]]) {
     self.init()
     for change in batches.joined() { apply(change) }
@@ -19,7 +18,7 @@ extension Registry {
   /// Whether everything in this registry is also in the other one: nothing was made up or altered.
   func isPart(of other: Registry) -> Bool {
     apps.allSatisfy { other.apps[$0.key] == $0.value }
-      && history.all.allSatisfy { other.history.all.contains($0) }
+      && history.allSatisfy { other.history.contains($0) }
       && scopes.allSatisfy { self[$0] == other[$0] }
       && devices.allSatisfy { other.devices.contains($0) }
       && records.all.allSatisfy { other.records[$0.device] == $0 } && (fleet == nil || fleet == other.fleet)

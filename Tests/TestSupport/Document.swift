@@ -150,7 +150,8 @@ package struct Document {
   /// Programs. Text between backquotes that begins with one of them is a command.
   private static let programs: Set = [
     "apt", "cp", "dpkg", "identityctl", "identityd", "identityd-setup-key", "journalctl", "mv", "packaging/tools/bench",
-    "packaging/tools/build-deb", "packaging/tools/build-rpm", "packaging/tools/fuzz", "packaging/run", "packaging/test", "rm", "sudo",
+    "packaging/tools/build-deb", "packaging/tools/build-rpm", "packaging/tools/fuzz", "packaging/run", "packaging/test",
+    "rm", "sudo",
     "swift", "systemctl",
   ]
 

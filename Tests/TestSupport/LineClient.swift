@@ -29,6 +29,12 @@ package final class Client {
     }
   }
 
+  /// Whether the socket has bytes that were not received yet, or has ended.
+  package var hasInput: Bool {
+    var watched = pollfd(fd: socket.number, events: Int16(POLLIN), revents: 0)
+    return unsafe poll(&watched, 1, 0) > 0
+  }
+
   /// Returns the lines of the next answer.
   package func answer() throws -> [String] {
     var lines: [String] = []

@@ -68,7 +68,6 @@ struct SessionState: Equatable, Sendable {
   private(set) var reading = Reading.open
   private(set) var answer = Answer.none
 
-  /// Creates the state of a new connection.
   init() {}
 
   /// Creates the state of a connection that the last run of the daemon left.

@@ -15,7 +15,6 @@ struct EventLog {
   /// The epoch of all sequence numbers, as text.
   private(set) var epoch: Text
 
-  /// Creates a log of stored events.
   init(_ lines: [EventLine], last: Int64, epoch: UUID = .zero) {
     self.last = last
     self.epoch = Text(epoch)

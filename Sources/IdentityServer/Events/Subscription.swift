@@ -32,7 +32,6 @@ struct Subscription: Equatable {
   /// A replay does not count, because it waits in the log, and only as long as the log keeps it.
   private var waiting = 0
 
-  /// Creates a subscription without topics, at a position.
   init(at place: Int64) {
     self.init(starts: [Int64](repeating: .max, count: Topic.allCases.count), place: place, lag: nil)
   }

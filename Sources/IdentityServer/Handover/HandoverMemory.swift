@@ -36,7 +36,6 @@ final class HandoverMemory {
   private static var wordCount: Int { firstSlotWord + Bound.rememberedConnections * wordsPerSlot }
   private static var firstStretch: Int { (wordCount * 8 + stretch - 1) / stretch * stretch }
 
-  /// Creates an empty memory file.
   init() throws(SystemError) {
     file = try MemoryFile(named: "identityd-connections")
     try file.resize(to: Self.firstStretch + Bound.rememberedConnections * Self.stretch)

@@ -49,7 +49,6 @@ package struct LogBacklog: Equatable, Sendable {
   /// The number of entries suppressed since the start, because their principal caused too many.
   package let suppressed: Int
 
-  /// Creates a value from the numbers.
   package init(waiting: Int, lost: Int, suppressed: Int) {
     self.waiting = waiting
     self.lost = lost

@@ -4,14 +4,14 @@ import IdentityWire
 
 /// A backup that is sent to a client as fast as the client reads.
 struct OutgoingBackup: Sendable {
-  private let bytes: [UInt8]
+  /// The pieces that are not sent, each the content of a row.
+  private var pieces: ArraySlice<[UInt8]>
   private let reply: Reply
   /// The time when the backup was made.
   let made: Timestamp
-  private var sent = 0
 
-  init(_ bytes: [UInt8], _ reply: Reply, made: Timestamp) {
-    self.bytes = bytes
+  init(_ pieces: [[UInt8]], _ reply: Reply, made: Timestamp) {
+    self.pieces = pieces[...]
     self.reply = reply
     self.made = made
   }
@@ -21,14 +21,12 @@ struct OutgoingBackup: Sendable {
   /// - Parameter length: the wanted length of the output, in bytes. The last row and the final line may exceed it.
   /// - Returns: whether the backup is complete.
   mutating func append(to output: inout [UInt8], upTo length: Int) -> Bool {
-    while sent < bytes.count, output.count < length {
-      let piece = bytes[sent..<min(sent + Bound.backupPiece, bytes.count)]
+    while output.count < length, let piece = pieces.popFirst() {
       output += "* data=".utf8
-      Base64.append(piece, to: &output)
+      Base64.append(piece[...], to: &output)
       output.append(UInt8(ascii: "\n"))
-      sent = piece.endIndex
     }
-    guard sent == bytes.count else { return false }
+    guard pieces.isEmpty else { return false }
     reply.append(to: &output)
     return true
   }

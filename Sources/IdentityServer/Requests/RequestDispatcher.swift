@@ -295,7 +295,8 @@ extension Job.Work {
       case .plain, .list, .standing, .lease: nil
       }
     case .store(.backup): .backup
-    case .store, .restore: nil
+    case .restore: .steps
+    case .store: nil
     }
   }
 }

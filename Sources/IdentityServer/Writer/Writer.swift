@@ -34,7 +34,9 @@ final class Writer {
   /// The time of the last attempt to heal the store, in microseconds of the monotonic clock.
   var lastHealing: UInt64?
   /// The party whose request is being decided; the daemon between two requests.
-  private var originator = Originator.daemon
+  var originator = Originator.daemon
+  /// The backups and restores that were asked for.
+  var longJobs = LongJobs()
   /// Whether the loop has its reader of secrets, as far as one can be made.
   var hasReader = false
   private let inbox: Mailbox<WriterMessage>
@@ -87,7 +89,7 @@ final class Writer {
       var backup: Timestamp?
       var examines = false
       let knownOwners = rangeOwners.count
-      let isWaiting = queue.isEmpty && !hasSurplus && forgetting == nil
+      let isWaiting = queue.isEmpty && !hasSurplus && forgetting == nil && longJobs.jobs.isEmpty
       let messages = inbox.takeAll(waits: isWaiting)
       // A spurious wake-up: the messages of this ring were taken already.
       if messages.isEmpty, isWaiting { continue }
@@ -121,6 +123,7 @@ final class Writer {
       // because each survey reports them.
       if rangeOwners.count > knownOwners { readSubordinates(&report) }
       for rest in carryOut(jobs, isShared: queue.isShared, &report) { queue.append(rest) }
+      goOnWithLongWork(&report)
       if let folders { survey(folders, &report) }
       if let uses, record(uses.apps, &report), let days = uses.forgetUnusedDays {
         forgetting = UnusedRemoval(days: days)
@@ -130,7 +133,7 @@ final class Writer {
       if hasSurplus, !stops { hasSurplus = dropSurplusHistory(&report) }
       handOverReader(&report)
       if stops { forgetting = nil }
-      let isLast = stops && queue.isEmpty
+      let isLast = stops && queue.isEmpty && longJobs.jobs.isEmpty
       if isLast {
         activity.enterStorage()
         if let failure = store.close() { report.notices.append(.closing(failure)) }
@@ -195,17 +198,12 @@ final class Writer {
     for job in jobs {
       switch job.work {
       case .registry(let command): batch.append((job, command))
+      case .store(.backup), .restore: longJobs.append(job)
       case .store(let command):
         rest += carryOutTogether(batch, isShared: isShared, &report)
         batch = []
         originator = job.originator
         report.outcomes.append(.init(job, perform(command, &report)))
-      case .restore(let upload, let dryRun, let adoptsDevice):
-        rest += carryOutTogether(batch, isShared: isShared, &report)
-        batch = []
-        originator = job.originator
-        let result = restore(upload, dryRun: dryRun, adoptsDevice: adoptsDevice, for: job.peer, &report)
-        report.outcomes.append(.init(job, result))
       }
     }
     rest += carryOutTogether(batch, isShared: isShared, &report)
@@ -299,6 +297,7 @@ final class Writer {
     let before = store.condition
     let events = recorded.events
     activity.enterStorage()
+    if case .backup(let backup, _)? = longJobs.work { backup.writeAhead(of: recorded, from: store) }
     let started = Clock.monotonicMicroseconds
     let failure = store.commit(recorded, events: events).flatMap { condition in
       store.isLastCommitUncertain ? .uncertain(condition) : condition.refusal

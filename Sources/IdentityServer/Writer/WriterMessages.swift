@@ -42,7 +42,6 @@ final class Job: Sendable {
     self.isShared = isShared
   }
 
-  /// Creates a job for the rest of another one.
   convenience init(_ other: Job, goingOnWith command: RegistryCommand) {
     self.init(
       connection: other.connection, work: .registry(command), verb: other.verb, started: other.started,
@@ -228,7 +227,6 @@ package struct WriterSources: Sendable {
   /// Reads the release of the running system.
   package let system: @Sendable () -> System
 
-  /// Creates the sources.
   package init(
     machine: @escaping @Sendable () -> Machine, manifests: @escaping @Sendable ([String]) -> ManifestSurvey,
     userIDs: @escaping @Sendable (Set<Text>) -> UserIDs, files: [String] = [],

@@ -5,8 +5,10 @@ import LinuxSystem
 package struct BackupUpload: Sendable {
   /// The key that the backup is encrypted with. The key itself is encrypted with the transit key.
   let key: SealedSecret
-  /// The bytes received so far.
-  private(set) var bytes: [UInt8] = []
+  /// The pieces received so far. They stay apart, because a long array takes long to grow.
+  fileprivate var pieces: [[UInt8]] = []
+  /// The number of bytes received so far.
+  private(set) var count = 0
 
   /// Starts an upload.
   ///
@@ -24,68 +26,101 @@ package struct BackupUpload: Sendable {
     guard let piece = Base64.bytes(text.bytes) else {
       throw .badArgument(verb: "restore add", .notBase64(name: "data"))
     }
-    guard bytes.count + piece.count <= Bound.backupLength else {
+    guard count + piece.count <= Bound.backupLength else {
       throw .limit("a backup has at most \(Bound.backupLength) bytes")
     }
-    bytes += piece
-    return bytes.count
+    if !piece.isEmpty { pieces.append(piece) }
+    count += piece.count
+    return count
   }
 }
 
 extension Store {
-  /// Opens a backup and verifies all of it.
+  /// Begins to read a backup.
   ///
-  /// - Throws: `badArgument` if the key has the wrong length, `broken` if guarded memory cannot be allocated, or
-  ///   `conflict` if the upload is not a backup, is damaged, is encrypted with another key, or was made by a later
-  ///   version. Nothing of the backup is used after an error.
-  package func content(of upload: BackupUpload) throws(Refusal) -> Backup {
+  /// - Throws: `badArgument` if the key has the wrong length, `broken` if guarded memory cannot be allocated.
+  package func beginReading(_ upload: BackupUpload) throws(Refusal) -> BackupReader {
     guard let key = keys.memory.cipherKey(in: upload.key) else { throw .badBackupKey(verb: "restore end") }
     guard let workspace = SecretWorkspace(size: BackupFormat.longestRecord) else {
       throw .broken("guarded memory cannot be allocated")
     }
-    var reader = BackupReader(key, workspace, keys.memory, marks)
-    return try reader.backup(upload.bytes)
+    return BackupReader(upload, key, workspace, keys.memory, marks)
   }
 }
 
-private struct BackupReader: ~Copyable {
+/// The verification of an uploaded backup, record by record.
+package final class BackupReader {
+  /// The pieces that are not read to their end.
+  private var pieces: ArraySlice<[UInt8]>
+  /// The number of bytes read from the first of these pieces.
+  private var position = 0
+  /// The number of bytes that are not read.
+  private var left: Int
+  /// The number of records read.
+  private var records: Int64 = 0
+  /// The last record in encrypted form.
+  private var previous: [UInt8] = []
   private let key: CipherKey
   private let workspace: SecretWorkspace
   private let memory: SecretMemory
   private let marks: MachineMarks
   private var backup: Backup?
 
-  init(_ key: CipherKey, _ workspace: consuming SecretWorkspace, _ memory: SecretMemory, _ marks: MachineMarks) {
+  fileprivate init(
+    _ upload: BackupUpload, _ key: CipherKey, _ workspace: consuming SecretWorkspace, _ memory: SecretMemory,
+    _ marks: MachineMarks
+  ) {
+    pieces = upload.pieces[...]
+    left = upload.count
     self.key = key
     self.workspace = workspace
     self.memory = memory
     self.marks = marks
   }
 
-  mutating func backup(_ bytes: [UInt8]) throws(Refusal) -> Backup {
-    var place = 0
-    var records: Int64 = 0
-    while place < bytes.count {
-      guard bytes.count - place >= BackupFormat.lengthSize else { throw Self.damaged("it is truncated") }
-      let length = bytes[place..<(place + BackupFormat.lengthSize)].reversed().reduce(0) { $0 << 8 | Int($1) }
-      let start = place + BackupFormat.lengthSize
-      guard length <= bytes.count - start else { throw Self.damaged("it is truncated") }
-      let isLast = start + length == bytes.count
-      try read(bytes[start..<(start + length)], place: records, isLast: isLast, behind: bytes[..<place])
-      place = start + length
-      records += 1
+  /// Reads the next record.
+  ///
+  /// - Returns: the whole backup once its last record is read, else nil.
+  /// - Throws: `conflict` if the upload is not a backup, is damaged, is encrypted with another key, or was made by a later
+  ///   version. Nothing of the backup is used after an error.
+  package func readRecord() throws(Refusal) -> Backup? {
+    guard left > 0 else {
+      guard let backup, isEnded else { throw Self.damaged("it is empty or truncated") }
+      return backup
     }
-    guard let backup, isEnded else { throw Self.damaged("it is empty or truncated") }
-    return backup
+    let length = try next(BackupFormat.lengthSize).reversed().reduce(0) { $0 << 8 | Int($1) }
+    guard length <= BackupFormat.longestRecord else { throw Self.damaged("record \(records) is too long") }
+    let record = try next(length)
+    try read(record[...], place: records, isLast: left == 0, behind: previous[...])
+    previous = record
+    records += 1
+    return nil
+  }
+
+  /// Returns the next bytes.
+  private func next(_ count: Int) throws(Refusal) -> [UInt8] {
+    guard count <= left else { throw Self.damaged("it is truncated") }
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(count)
+    while bytes.count < count, let piece = pieces.first {
+      let part = piece[position...].prefix(count - bytes.count)
+      bytes += part
+      position = part.endIndex
+      if position == piece.count {
+        pieces.removeFirst()
+        position = 0
+      }
+    }
+    left -= count
+    return bytes
   }
 
   private var isEnded = false
 
   /// Decrypts a record, and adds its content to the backup.
-  private mutating func read(
+  private func read(
     _ ciphertext: ArraySlice<UInt8>, place: Int64, isLast: Bool, behind previous: ArraySlice<UInt8>
   ) throws(Refusal) {
-    guard ciphertext.count <= BackupFormat.longestRecord else { throw Self.damaged("record \(place) is too long") }
     let associated = BackupFormat.associated(place: place, isLast: isLast, behind: previous)
     let memory = memory
     let key = key
@@ -105,7 +140,7 @@ private struct BackupReader: ~Copyable {
     try add(kind, values, secret, place)
   }
 
-  private mutating func add(
+  private func add(
     _ kind: BackupFormat.Kind, _ values: [Value], _ secret: SealedSecret?, _ place: Int64
   ) throws(Refusal) {
     guard (kind == .head) == (place == 0), (kind == .item) == (secret != nil), !isEnded else {
@@ -154,14 +189,14 @@ private struct BackupReader: ~Copyable {
     guard isUnderstood else { throw Self.notUnderstood(place) }
   }
 
-  private mutating func add<Content>(_ content: Content?, _ store: (inout Backup, Content) -> Void) -> Bool {
+  private func add<Content>(_ content: Content?, _ store: (inout Backup, Content) -> Void) -> Bool {
     guard let content, var backup = backup.take() else { return false }
     store(&backup, content)
     self.backup = backup
     return true
   }
 
-  private mutating func addHead(_ values: [Value]) throws(Refusal) -> Bool {
+  private func addHead(_ values: [Value]) throws(Refusal) -> Bool {
     guard let version = values.first?.number, version >= 1 else { return false }
     guard version <= BackupFormat.version else {
       throw .conflict(

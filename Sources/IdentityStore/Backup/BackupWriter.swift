@@ -3,16 +3,17 @@ package import IdentityCore
 import LinuxSystem
 
 extension Store {
-  /// Returns a backup of the registry and its secrets: the content of a backup file after its first line.
+  /// Begins a backup of the registry and its secrets: the content of a backup file after its first line.
   ///
   /// Items marked for this device only are left out.
   ///
   /// - Parameters:
   ///   - registry: the committed registry.
   ///   - key: the key that encrypts the backup, 32 bytes.
-  /// - Throws: `unavailable` if the master key of the items is missing, `broken` if a secret is damaged, naming its item, or
-  ///   `limit` if the backup is longer than ``Bound/backupLength``.
-  package func backup(of registry: Registry, key: SealedSecret, at now: Timestamp) throws(Refusal) -> [UInt8] {
+  /// - Throws: `unavailable` if the master key of the items is missing, `broken` if the store is damaged or guarded memory
+  ///   cannot be allocated.
+  package func beginBackup(of registry: Registry, key: SealedSecret, at now: Timestamp) throws(Refusal) -> BackupWriter
+  {
     if case .damaged = condition, let refusal = condition.refusal { throw refusal }
     guard registry.itemFault == nil, cipher != nil else {
       throw .unavailable(registry.itemFault ?? "the master key of the items is missing")
@@ -21,27 +22,7 @@ extension Store {
     guard let workspace = SecretWorkspace(size: BackupFormat.longestRecord) else {
       throw .broken("guarded memory cannot be allocated")
     }
-    var writer = BackupWriter(cipherKey, workspace)
-    try writer.append(.head, try marks.head(at: now))
-    if let account = registry.account { try writer.append(.account, [.text(account.bytes)]) }
-    for (id, app) in registry.apps.sorted(by: { $0.key < $1.key }) { try writer.append(.app, app.columns(id: id)) }
-    for (place, identifier) in registry.history.all.enumerated() {
-      try writer.append(.identifier, identifier.columns(number: Int64(place) + 1))
-    }
-    for (place, device) in registry.devices.enumerated() {
-      try writer.append(.device, device.columns(number: Int64(place) + 1))
-    }
-    if var fleet = registry.fleet {
-      fleet.runs = []
-      try writer.append(.fleet, fleet.columns)
-    }
-    for record in registry.records.all { try writer.append(.record, record.columns) }
-    for history in registry.versions.all { try writer.append(history) }
-    for token in registry.tokens.all { try writer.append(.token, token.columns) }
-    for item in registry.items.all.sorted(by: { $0.number < $1.number }) where !item.isThisDeviceOnly {
-      try writer.append(item, try secret(of: item), keys.memory)
-    }
-    return try writer.ended()
+    return BackupWriter(registry, head: try marks.head(at: now), cipherKey, workspace, keys.memory)
   }
 }
 
@@ -51,31 +32,131 @@ extension Refusal {
   }
 }
 
-/// A backup under construction.
-private struct BackupWriter: ~Copyable {
-  private let key: CipherKey
-  private let workspace: SecretWorkspace
-  private var bytes: [UInt8] = []
-  private var place: Int64 = 0
-
-  init(_ key: CipherKey, _ workspace: consuming SecretWorkspace) {
-    self.key = key
-    self.workspace = workspace
+/// A backup that is made record by record. It has the registry of its beginning: the secret of an item that changes
+/// before the item's turn is written ahead of the change.
+package final class BackupWriter {
+  /// A record that is encoded when it is written.
+  private enum Record {
+    case row(BackupFormat.Kind, [Value])
+    case item(Item)
   }
 
-  mutating func append(_ kind: BackupFormat.Kind, _ values: [Value], isLast: Bool = false) throws(Refusal) {
+  private let registry: Registry
+  private let key: CipherKey
+  private let workspace: SecretWorkspace
+  private let memory: SecretMemory
+  /// The records that are not written yet, kind by kind.
+  private var rest: ArraySlice<AnyIterator<Record>>
+  /// The last item whose turn came. Items come in the order of their keys.
+  private var reached: ItemKey?
+  /// The numbers of the items that were written ahead of their turn.
+  private var ahead: Set<Int64> = []
+  /// The reason why an item could not be written ahead of a change.
+  private var failure: Refusal?
+  /// The backup so far, in pieces of ``Bound/backupPiece`` bytes: a long array takes long to grow.
+  private var pieces: [[UInt8]] = []
+  private var last: [UInt8] = []
+  /// The last record in encrypted form.
+  private var previous: [UInt8] = []
+  private var place: Int64 = 0
+
+  fileprivate init(
+    _ registry: Registry, head: [Value], _ key: CipherKey, _ workspace: consuming SecretWorkspace,
+    _ memory: SecretMemory
+  ) {
+    self.registry = registry
+    self.key = key
+    self.workspace = workspace
+    self.memory = memory
+    rest = Self.records(of: registry, head: head)[...]
+  }
+
+  /// Writes the next record.
+  ///
+  /// - Parameter store: the store of the registry, with all changes since.
+  /// - Returns: the whole backup once its last record is written, in pieces of ``Bound/backupPiece`` bytes, the last of
+  ///   which may be shorter; else nil.
+  /// - Throws: `broken` if a secret is damaged, naming its item, `unavailable` while no secret can be read, or `limit` if
+  ///   the backup is longer than ``Bound/backupLength``. The backup has failed then.
+  package func writeRecord(from store: borrowing Store) throws(Refusal) -> [[UInt8]]? {
+    if let failure { throw failure }
+    guard let records = rest.first else {
+      try append(.end, [.integer(place)], isLast: true)
+      return last.isEmpty ? pieces : pieces + [last]
+    }
+    switch records.next() {
+    case .row(let kind, let values): try append(kind, values)
+    case .item(let item):
+      reached = item.key
+      if !item.isThisDeviceOnly, ahead.remove(item.number) == nil { try append(item, from: store) }
+    case nil: rest.removeFirst()
+    }
+    return nil
+  }
+
+  /// Writes the items that changes are about to replace or remove, as far as their turn has not come.
+  ///
+  /// - Parameter store: the store without the changes.
+  package func writeAhead(of changes: [RecordedChange], from store: borrowing Store) {
+    for recorded in changes {
+      let key: ItemKey
+      switch recorded.change {
+      case .itemStored(let item, _, _), .itemDeleted(let item): key = item.key
+      default: continue
+      }
+      let hadTurn = reached.map { key <= $0 } ?? false
+      guard failure == nil, !hadTurn, let item = registry.items[key], !item.isThisDeviceOnly,
+        !ahead.contains(item.number)
+      else { continue }
+      do throws(Refusal) {
+        try append(item, from: store)
+        ahead.insert(item.number)
+      } catch {
+        failure = error
+      }
+    }
+  }
+
+  // MARK: Records
+
+  /// Returns the records of a backup except the last, kind by kind.
+  private static func records(of registry: Registry, head: [Value]) -> [AnyIterator<Record>] {
+    var fleet = registry.fleet
+    fleet?.runs = []
+    return [
+      rows(.head, [head]),
+      rows(.account, registry.account.map { [[.text($0.bytes)]] } ?? []),
+      rows(.app, registry.apps.lazy.map { $1.columns(id: $0) }),
+      rows(.identifier, registry.history.enumerated().lazy.map { $1.columns(number: Int64($0) + 1) }),
+      rows(.device, registry.devices.enumerated().lazy.map { $1.columns(number: Int64($0) + 1) }),
+      rows(.fleet, fleet.map { [$0.columns] } ?? []),
+      rows(.record, registry.records.all.lazy.map(\.columns)),
+      AnyIterator(registry.versions.all.lazy.flatMap(records).makeIterator()),
+      rows(.token, registry.tokens.all.lazy.map(\.columns)),
+      AnyIterator(registry.items.all.lazy.map(Record.item).makeIterator()),
+    ]
+  }
+
+  private static func rows(_ kind: BackupFormat.Kind, _ rows: some Sequence<[Value]>) -> AnyIterator<Record> {
+    AnyIterator(rows.lazy.map { Record.row(kind, $0) }.makeIterator())
+  }
+
+  /// Returns the installed releases, the last report, and the claims.
+  private static func records(of history: VersionHistory) -> [Record] {
+    history.releases.map { .row(.release, $0.columns(of: history.subject)) }
+      + (history.current.map { [.row(.report, $0.columns(of: history.subject))] } ?? [])
+      + history.claims.map { .row(.claim, $0.columns(of: history.subject)) }
+  }
+
+  // MARK: Encryption
+
+  private func append(_ kind: BackupFormat.Kind, _ values: [Value], isLast: Bool = false) throws(Refusal) {
     try append(key.encrypt(Authenticator.message(values, behind: kind.rawValue), with: associated(isLast)))
   }
 
-  /// Appends the installed releases, the last report, and the claims.
-  mutating func append(_ history: VersionHistory) throws(Refusal) {
-    for installed in history.releases { try append(.release, installed.columns(of: history.subject)) }
-    if let report = history.current { try append(.report, report.columns(of: history.subject)) }
-    for claim in history.claims { try append(.claim, claim.columns(of: history.subject)) }
-  }
-
   /// Appends an item and its secret. The secret is in the clear in guarded memory only.
-  mutating func append(_ item: Item, _ secret: SealedSecret, _ memory: SecretMemory) throws(Refusal) {
+  private func append(_ item: Item, from store: borrowing Store) throws(Refusal) {
+    let secret = try store.secret(of: item)
     var head = Authenticator.message(item.backupColumns, behind: BackupFormat.Kind.item.rawValue)
     head.append(BackupFormat.secretForm)
     head.append(number: UInt64(secret.length))
@@ -90,23 +171,24 @@ private struct BackupWriter: ~Copyable {
     try append(ciphertext)
   }
 
-  consuming func ended() throws(Refusal) -> [UInt8] {
-    try append(.end, [.integer(place)], isLast: true)
-    return bytes
-  }
-
   private func associated(_ isLast: Bool) -> [UInt8] {
-    BackupFormat.associated(place: place, isLast: isLast, behind: bytes[...])
+    BackupFormat.associated(place: place, isLast: isLast, behind: previous[...])
   }
 
-  private mutating func append(_ ciphertext: [UInt8]) throws(Refusal) {
-    guard bytes.count + ciphertext.count + BackupFormat.lengthSize <= Bound.backupLength else {
+  private func append(_ ciphertext: [UInt8]) throws(Refusal) {
+    let length = pieces.count * Bound.backupPiece + last.count + BackupFormat.lengthSize + ciphertext.count
+    guard length <= Bound.backupLength else {
       throw .limit("a backup has at most \(Bound.backupLength) bytes; copy the state directory instead")
     }
     for shift in stride(from: 0, to: 8 * BackupFormat.lengthSize, by: 8) {
-      bytes.append(UInt8(truncatingIfNeeded: ciphertext.count >> shift))
+      last.append(UInt8(truncatingIfNeeded: ciphertext.count >> shift))
     }
-    bytes += ciphertext
+    last += ciphertext
+    while last.count >= Bound.backupPiece {
+      pieces.append(Array(last.prefix(Bound.backupPiece)))
+      last.removeFirst(Bound.backupPiece)
+    }
+    previous = ciphertext
     place += 1
   }
 }

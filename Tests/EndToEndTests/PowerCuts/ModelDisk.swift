@@ -37,7 +37,6 @@ struct ModelDisk {
     case everything, nothing, content, names, some
   }
 
-  /// Creates a disk on which all initial files are durable.
   init(_ initial: [String: Data]) {
     for (number, name) in initial.keys.sorted().enumerated() {
       files[number] = File(durable: initial[name] ?? Data())

@@ -1,0 +1,101 @@
+import IdentityCore
+import IdentityStore
+import LinuxSystem
+
+/// Work that takes longer than other principals may wait. The writer does it in pieces, and serves others in between.
+enum LongWork {
+  case backup(BackupWriter, made: Timestamp)
+  /// The verification of an uploaded backup. The restore itself follows in one transaction.
+  case restore(BackupReader, dryRun: Bool, adoptsDevice: Bool)
+}
+
+/// The jobs with long work, in the order of their arrival. Only the first one is under way.
+struct LongJobs {
+  private(set) var jobs: ArraySlice<Job> = []
+  /// The work of the first job; nil before its first piece.
+  var work: LongWork?
+
+  mutating func append(_ job: Job) { jobs.append(job) }
+
+  /// Ends the first job.
+  mutating func removeFirst() {
+    jobs.removeFirst()
+    work = nil
+  }
+}
+
+extension Writer {
+  /// Does a piece of the first job with long work.
+  func goOnWithLongWork(_ report: inout WriterReport) {
+    guard let job = longJobs.jobs.first else { return }
+    originator = job.originator
+    defer { originator = .daemon }
+    do throws(Refusal) {
+      // Before startup has finished, the identifiers may be those of another machine.
+      try requireStarted()
+      let work: LongWork
+      if let begun = longJobs.work { work = begun } else { work = try begin(job) }
+      guard let answer = try piece(of: work, for: job.peer, &report) else { return }
+      report.outcomes.append(.init(job, .success(answer)))
+    } catch {
+      report.outcomes.append(.init(job, .failure(error)))
+    }
+    longJobs.removeFirst()
+  }
+
+  private func begin(_ job: Job) throws(Refusal) -> LongWork {
+    let work: LongWork
+    switch job.work {
+    case .store(.backup(let key)):
+      let made = Self.now
+      work = .backup(try store.beginBackup(of: registry, key: key, at: made), made: made)
+    case .restore(let upload, let dryRun, let adoptsDevice):
+      if !dryRun { try refuseUnwritable() }
+      work = .restore(try store.beginReading(upload), dryRun: dryRun, adoptsDevice: adoptsDevice)
+    case .registry, .store: throw .broken("'\(job.verb)' is no long work")
+    }
+    longJobs.work = work
+    return work
+  }
+
+  /// Goes on with long work until others have waited long enough.
+  ///
+  /// - Returns: the answer; nil if the work goes on.
+  private func piece(
+    of work: LongWork, for peer: Peer, _ report: inout WriterReport
+  ) throws(Refusal) -> WriterReport.Answer? {
+    let end = Clock.monotonicMicroseconds + Bound.writerPieceMicroseconds
+    repeat {
+      switch work {
+      case .backup(let backup, let made):
+        activity.enterStorage()
+        defer { activity.leaveStorage() }
+        guard let pieces = try backup.writeRecord(from: store) else { continue }
+        let reply = Reply.done(.number(Int64(pieces.reduce(0) { $0 + $1.count })))
+        return .init(reply: reply, backup: OutgoingBackup(pieces, reply, made: made))
+      case .restore(let reader, let dryRun, let adoptsDevice):
+        guard let backup = try reader.readRecord() else { continue }
+        return try restore(backup, dryRun: dryRun, adoptsDevice: adoptsDevice, for: peer, &report)
+      }
+    } while Clock.monotonicMicroseconds < end
+    return nil
+  }
+
+  /// Restores a verified backup in one transaction, or in a dry run reports the changes that a restore would make.
+  private func restore(
+    _ backup: Backup, dryRun: Bool, adoptsDevice: Bool, for peer: Peer, _ report: inout WriterReport
+  ) throws(Refusal) -> WriterReport.Answer {
+    let before = registry
+    defer { forgetUncommitted() }
+    do throws(Refusal) {
+      if !dryRun { try refuseUnwritable() }
+      let context = context(for: peer)
+      let decision = try registry.restoration(of: backup, adoptsDevice: adoptsDevice, context)
+      if !dryRun, let refusal = commit(record(decision.changes, at: context.now), &report) { throw refusal }
+      return .init(reply: decision.reply)
+    } catch {
+      registry = before
+      throw error
+    }
+  }
+}
