@@ -54,7 +54,6 @@ package final class HeldPeer {
   /// The party to which log entries about the peer are attributed.
   package var originator: Originator { Originator(peer, principal) }
 
-  /// Creates a peer that is charged to a principal.
   package init(_ peer: Peer, _ principal: Principal, usesReserve: Bool = false) {
     self.peer = peer
     self.principal = principal

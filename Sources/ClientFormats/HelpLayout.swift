@@ -5,7 +5,6 @@ package struct HelpLayout: Sendable {
     let head: String
     let text: String
 
-    /// Creates an entry.
     package init(_ head: String, _ text: String) {
       self.head = head
       self.text = text

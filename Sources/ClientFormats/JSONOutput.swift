@@ -10,7 +10,6 @@ package import IdentityWire
 package struct JSONOutput {
   private let format: UUIDFormat
 
-  /// Creates a formatter from the format of UUIDs.
   package init(_ format: UUIDFormat) { self.format = format }
 
   /// Returns the document of an answer to the words of a request.

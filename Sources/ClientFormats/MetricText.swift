@@ -16,7 +16,6 @@ package struct MetricText {
 
   private let format: Format
 
-  /// Creates a formatter for a text format.
   package init(_ format: Format) { self.format = format }
 
   /// Returns the text. Metrics are in the order of ``Metric/all``, followed by that of the client. Metrics without samples

@@ -1,6 +1,5 @@
 /// The configuration of a program. A new value has the defaults.
 package protocol ProgramConfiguration: SendableMetatype {
-  /// Creates the configuration without any setting.
   init()
   /// The settings that exist.
   static var keys: [ConfigurationKey<Self>] { get }
@@ -18,7 +17,6 @@ package struct ConfigurationKey<Configuration: ProgramConfiguration>: Sendable {
   /// the setting has another use for it.
   package let set: @Sendable (inout Configuration, String) -> Bool
 
-  /// Creates a setting.
   package init(
     section: String, name: String, allowed: String, set: @escaping @Sendable (inout Configuration, String) -> Bool
   ) {
@@ -111,7 +109,6 @@ package struct LoadedConfiguration<Configuration: ProgramConfiguration> {
   /// The warnings, each with its place.
   package let warnings: [String]
 
-  /// Creates a value from its parts.
   package init(configuration: Configuration, warnings: [String]) {
     self.configuration = configuration
     self.warnings = warnings

@@ -11,7 +11,6 @@ package struct ConfigurationSearch: Equatable, Sendable {
   /// The folders, in descending order of precedence.
   package let folders: [String]
 
-  /// Creates a search for a main file and its drop-ins.
   package init(name: String, folders: [String]) {
     self.name = name
     self.folders = folders

@@ -31,7 +31,6 @@ package struct ConfigurationFailure: Error, Equatable, Sendable, CustomStringCon
   /// The fault, and the values that are allowed.
   package let reason: String
 
-  /// Creates a failure.
   package init(place: String, reason: String) {
     self.place = place
     self.reason = reason

@@ -114,7 +114,6 @@ package struct Examination: Sendable {
     }
   }
 
-  /// Creates facts for a test.
   init(
     socketPath: String, userID: UInt32, contact: Contact, answers: DaemonAnswers?,
     units: UnitStates = UnitStates(ofSystem: false)
@@ -177,7 +176,6 @@ struct DaemonAnswers: Equatable, Sendable {
   /// The maximum number of rows. No answer requested here has as many.
   private static let mostRows = 40_000
 
-  /// Creates answers for a test.
   init(status: [(String, String)] = []) { self.status = status.map(Row.init) }
 
   /// Connects, and requests all answers.

@@ -106,7 +106,6 @@ package struct Finding: Equatable, Sendable {
   /// The facts, for programs.
   package let facts: [Fact]
 
-  /// Creates a finding.
   init(_ faults: [Fault] = [], skipped reason: String? = nil, facts: [Fact] = []) {
     self.faults = faults
     self.reason = reason

@@ -9,7 +9,6 @@ package struct Report: Sendable {
   /// The user who reads the report; root needs no `sudo`.
   private let userID: UInt32
 
-  /// Creates a report for a user.
   package init(_ findings: [(check: Check, finding: Finding)], for userID: UInt32) {
     self.findings = findings
     faults = ReportedFault.ordered(findings.map { ($0.check.name, $0.finding) })

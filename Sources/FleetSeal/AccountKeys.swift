@@ -54,7 +54,6 @@ package struct EpochKey: Sendable {
   /// The key.
   package let key: SecretKey
 
-  /// Creates the key of an epoch.
   package init(number: UInt32, key: SecretKey) {
     self.number = number
     self.key = key

@@ -18,7 +18,6 @@ package struct Invitation: Sendable {
   /// The time after which the invitation is void.
   package let expiry: Timestamp
 
-  /// Creates an invitation.
   package init(name: Text, root: SecretKey, epoch: EpochKey, rosterSize: UInt32, expiry: Timestamp) {
     self.name = name
     self.root = root

@@ -30,7 +30,6 @@ package struct JoinCode: Equatable, Sendable, CustomStringConvertible {
   /// The letters, without hyphens.
   let letters: [UInt8]
 
-  /// Creates the code of fifteen numbers from 0 to 31.
   private init(_ numbers: some Sequence<UInt8>) {
     let letters = numbers.map { Self.alphabet[Int($0)] }
     self.letters = letters + [Self.checkLetter(of: letters)]
@@ -81,7 +80,6 @@ package struct JoinCode: Equatable, Sendable, CustomStringConvertible {
     /// The key, which belongs to epoch 0.
     package let key: EpochKey
 
-    /// Creates a meeting.
     init(rendezvous: Rendezvous, key: SecretKey) {
       self.rendezvous = rendezvous
       self.key = EpochKey(number: 0, key: key)

@@ -54,7 +54,6 @@ package struct DaemonConnection: ~Copyable {
     /// The final line: `ok` or `error`.
     package let final: ReplyLine
 
-    /// Creates an answer.
     package init(rows: [ReplyLine.Content] = [], final: ReplyLine) {
       self.rows = rows
       self.final = final

@@ -112,6 +112,5 @@ extension IdentityError {
       }
   }
 
-  /// Creates a refusal from the code and text of the daemon.
   init(code: Text, text: Text) { self = .refused(Code(rawValue: "\(code)"), "\(text)") }
 }

@@ -57,7 +57,6 @@ package struct App: Equatable, Sendable {
   /// The manifest; nil for an app that was installed by its first use.
   package var manifest: Manifest?
 
-  /// Creates an app.
   package init(installed: Timestamp, manifest: Manifest? = nil) {
     self.installed = installed
     self.manifest = manifest
@@ -75,7 +74,6 @@ package enum ManifestSurvey: Equatable, Sendable {
     /// The user IDs of those users in the manifest that exist.
     package let userIDs: [UInt32]
 
-    /// Creates an entry.
     package init(file: String, manifest: Manifest?, userIDs: [UInt32] = []) {
       self.file = file
       self.manifest = manifest

@@ -48,7 +48,6 @@ package struct AppClaims: Equatable, Sendable {
 
   private var apps: [Claim: Text] = [:]
 
-  /// Creates an empty table.
   package init() {}
 
   /// Returns the app whose manifest admits a container.

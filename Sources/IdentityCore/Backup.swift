@@ -7,7 +7,6 @@ package struct Backup: Equatable, Sendable {
     /// The secret of the item.
     package let secret: SealedSecret
 
-    /// Creates an item with its secret.
     package init(_ item: Item, _ secret: SealedSecret) {
       self.item = item
       self.secret = secret
@@ -38,7 +37,6 @@ package struct Backup: Equatable, Sendable {
   /// The push tokens.
   package var tokens: [Token] = []
 
-  /// Creates an empty backup.
   package init(created: Timestamp, isFromHere: Bool) {
     self.created = created
     self.isFromHere = isFromHere

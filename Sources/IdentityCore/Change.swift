@@ -86,7 +86,6 @@ package final class RecordedChange: Equatable, Sendable {
   /// The party that caused the change.
   package let originator: Originator
 
-  /// Creates a recorded change.
   package init(_ change: Change, event: Event?, by originator: Originator = .daemon) {
     self.change = change
     self.event = event
@@ -105,7 +104,6 @@ package struct Surroundings: Sendable {
   /// Returns a UUID that identifies the session of a peer's app.
   package let session: @Sendable (Peer) throws(Refusal) -> UUID
 
-  /// Creates surroundings.
   package init(
     now: @escaping @Sendable () -> Timestamp, session: @escaping @Sendable (Peer) throws(Refusal) -> UUID
   ) {
@@ -137,7 +135,6 @@ package struct Context {
   /// Returns the fingerprint of a push token, which stands for the token in events.
   package let fingerprint: (Text) -> Text
 
-  /// Creates a context.
   package init(
     peer: Peer?, in surroundings: Surroundings, limits: Limits = Limits(),
     random: @escaping () throws(Refusal) -> UUID, machine: @escaping (Scope) throws(Refusal) -> UUID?,
@@ -174,7 +171,6 @@ package struct Decision: Sendable {
   /// The command for the rest of the request; see ``next``.
   package var nextCommand: RegistryCommand? { next.map { RegistryCommand($0) } }
 
-  /// Creates a decision.
   package init(changes: [Change] = [], reply: Reply) {
     self.changes = changes
     self.reply = reply

@@ -9,7 +9,6 @@ package struct ListedDevice: Equatable, Sendable {
   /// The time the device was added to the list.
   package let added: Timestamp
 
-  /// Creates a list entry.
   package init(value: UUID, name: Text? = nil, seen: Timestamp? = nil, added: Timestamp) {
     self.value = value
     self.name = name
@@ -27,7 +26,6 @@ package struct MachineFingerprint: Equatable, Sendable {
   /// The digest of the hardware's UUID.
   package let hardware: Text?
 
-  /// Creates a fingerprint.
   package init(machine: Text?, hardware: Text?) {
     self.machine = machine
     self.hardware = hardware
@@ -43,7 +41,6 @@ package struct MachineRecord: Equatable, Sendable {
     /// The time the change was noticed.
     package let since: Timestamp
 
-    /// Creates a suspicion.
     package init(cause: Cause, since: Timestamp) {
       self.cause = cause
       self.since = since
@@ -60,7 +57,6 @@ package struct MachineRecord: Equatable, Sendable {
   /// that left out the identifiers of another device with this machine-id.
   package var spentMachine: Text?
 
-  /// Creates a record.
   package init(fingerprint: MachineFingerprint, suspicion: Suspicion? = nil, spentMachine: Text? = nil) {
     self.fingerprint = fingerprint
     self.suspicion = suspicion
@@ -85,7 +81,6 @@ package struct FormerMachine: Equatable, Sendable {
   /// Whether an admin knows about the change.
   package var isAcknowledged: Bool
 
-  /// Creates a record.
   package init(
     number: Int64, fingerprint: MachineFingerprint, lastIdentifier: Int64, cause: Cause, left: Timestamp,
     isAcknowledged: Bool

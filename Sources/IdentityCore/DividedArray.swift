@@ -8,10 +8,8 @@ package struct DividedArray<Element: Sendable>: RandomAccessCollection, Sendable
   /// The number of elements in a full chunk.
   private static var pieceSize: Int { 128 }
 
-  /// Creates an empty array.
   package init() {}
 
-  /// Creates an array of these elements.
   package init(_ elements: some Sequence<Element>) {
     for element in elements { append(element) }
   }
@@ -46,6 +44,5 @@ extension DividedArray: Equatable where Element: Equatable {
 }
 
 extension DividedArray: ExpressibleByArrayLiteral {
-  /// Creates an array from a literal.
   package init(arrayLiteral elements: Element...) { self.init(elements) }
 }

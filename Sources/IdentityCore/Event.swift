@@ -52,7 +52,6 @@ package struct Event: Equatable, Sendable {
     /// The value as text.
     package let value: Text
 
-    /// Creates an attribute.
     package init(_ name: Text, _ value: Text) {
       self.name = name
       self.value = value
@@ -72,7 +71,6 @@ package struct Event: Equatable, Sendable {
   /// The peers that may see the event.
   package let audience: Audience
 
-  /// Creates an event.
   package init(
     sequence: Int64, time: Timestamp, topic: Topic, name: Text, attributes: [Attribute], audience: Audience
   ) {
@@ -92,7 +90,6 @@ package struct EventNumber: Equatable, Sendable {
   /// The epoch of the sequence number; nil if the client did not keep it.
   package let epoch: Text?
 
-  /// Creates a position.
   package init(_ sequence: Int64, epoch: Text? = nil) {
     self.sequence = sequence
     self.epoch = epoch

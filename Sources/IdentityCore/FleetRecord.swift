@@ -28,7 +28,6 @@ package struct FleetRecord: OrderedElement, Equatable {
 
   package var key: UUID { device }
 
-  /// Creates a record or a tombstone.
   package init(
     device: UUID, generation: UInt32, counter: UInt64, isGone: Bool, isSuspect: Bool = false, message: Text
   ) {

@@ -104,7 +104,6 @@ package struct Identifier: Equatable, Sendable {
     /// The reason for the end.
     package let cause: Cause
 
-    /// Creates an end.
     package init(time: Timestamp, cause: Cause) {
       self.time = time
       self.cause = cause
@@ -126,7 +125,6 @@ package struct Identifier: Equatable, Sendable {
   /// The end of the identifier; nil while it is in force.
   package var end: End?
 
-  /// Creates an identifier.
   package init(
     scope: Scope, value: UUID, created: Timestamp, origin: Origin, cause: Cause, author: Text?, end: End? = nil
   ) {

@@ -7,7 +7,6 @@ package struct ItemKey: Hashable, Sendable {
   /// The account at that service.
   package let account: Text
 
-  /// Creates a key.
   package init(group: Text, service: Text, account: Text) {
     self.group = group
     self.service = service
@@ -73,7 +72,6 @@ package struct Item: Equatable, Sendable {
     /// The value, at least one byte.
     package let value: Text
 
-    /// Creates an attribute.
     package init(name: Text, value: Text) {
       self.name = name
       self.value = value
@@ -105,7 +103,6 @@ package struct Item: Equatable, Sendable {
   /// The time of the last change.
   package var modified: Timestamp
 
-  /// Creates an item.
   package init(
     key: ItemKey, number: Int64, edition: UUID, owner: Text, label: Text?, attributes: [Attribute],
     isThisDeviceOnly: Bool, endsWithInstallation: Bool, secretLength: Int, created: Timestamp, modified: Timestamp
@@ -141,7 +138,6 @@ package struct ItemName: Equatable, Sendable {
   /// The access group, if the request names one.
   package let group: Text?
 
-  /// Creates a name.
   package init(service: Text, account: Text, group: Text?) {
     self.service = service
     self.account = account
@@ -160,7 +156,6 @@ package struct ItemDescription: Equatable, Sendable {
   /// Whether the item is deleted with its owner (`lifetime=installation`).
   package var endsWithInstallation: Bool
 
-  /// Creates a description.
   package init(
     label: Text? = nil, attributes: [Item.Attribute] = [], isThisDeviceOnly: Bool = false,
     endsWithInstallation: Bool = false
@@ -181,7 +176,6 @@ package struct ItemUpdate: Equatable, Sendable {
   /// The changed attributes. An empty value removes an attribute.
   package var attributes: [Item.Attribute]
 
-  /// Creates an update.
   package init(secret: SealedSecret? = nil, label: Text? = nil, attributes: [Item.Attribute] = []) {
     self.secret = secret
     self.label = label
@@ -212,7 +206,6 @@ package struct ItemCondition: Equatable, Sendable {
   /// The attributes to match, sorted by name. An empty value matches items without the attribute.
   package let attributes: [Item.Attribute]
 
-  /// Creates a condition.
   package init(
     groups: Groups = .own, service: Text? = nil, account: Text? = nil, label: Text? = nil,
     attributes: [Item.Attribute] = []

@@ -5,7 +5,6 @@ package final class HeldItem: OrderedElement, Equatable, Sendable {
   /// The item.
   package let item: Item
 
-  /// Creates a reference to an item.
   package init(_ item: Item) { self.item = item }
 
   package var key: ItemKey { item.key }

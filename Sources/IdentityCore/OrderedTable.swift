@@ -17,7 +17,6 @@ struct OrderedTable<Element: OrderedElement>: Sendable {
   /// The number of elements.
   private(set) var count = 0
 
-  /// Creates an empty table.
   init() {}
 
   /// Loads elements in ascending order of their keys, each with another key. Takes linear time.

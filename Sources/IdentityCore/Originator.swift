@@ -9,6 +9,5 @@ package enum Originator: Hashable, Sendable {
   /// A peer whose principal is unknown, because the peer could not be attested.
   case stranger
 
-  /// Creates the originator of a peer's requests.
   package init(_ peer: Peer, _ principal: Principal) { self = peer.isAdmin ? .admin : .principal(principal) }
 }

@@ -25,10 +25,8 @@ package struct PeerPlace: Equatable, Sendable {
   /// Whether the process is contained: in a container's scope, or in another PID or user namespace.
   package var isContained: Bool { container != nil || hasOtherNamespaces }
 
-  /// Creates a place outside any service and any container.
   package init() {}
 
-  /// Creates a place.
   package init(unit: Text?, owner: UInt32? = nil, container: Text? = nil, hasOtherNamespaces: Bool = false) {
     self.unit = unit
     self.owner = owner

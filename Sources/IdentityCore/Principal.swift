@@ -18,7 +18,6 @@ package enum Principal: Hashable, Sendable, CustomStringConvertible {
     }
   }
 
-  /// Creates the principal that a peer belongs to.
   package init(of peer: Peer, _ subordinates: SubordinateUsers) {
     let place = peer.place
     if let container = place.container {

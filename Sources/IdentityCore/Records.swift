@@ -3,7 +3,6 @@ package struct Records: OptionSet, Sendable {
   /// One bit for each kind.
   package let rawValue: UInt16
 
-  /// Creates a set from its bits.
   package init(rawValue: UInt16) { self.rawValue = rawValue }
 
   /// The account, the machine and the seal.

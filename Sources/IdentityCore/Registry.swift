@@ -40,7 +40,6 @@ package struct Registry: Equatable, Sendable {
   /// The sequence number of the last event.
   package private(set) var lastEvent: Int64 = 0
 
-  /// Creates an empty registry, as at a first start.
   package init() {}
 
   /// The identifier in force for a scope.

@@ -29,7 +29,6 @@ package struct Release: Hashable, Sendable {
   /// The build, an opaque text. Builds are compared for equality only and have no order.
   package let build: Text?
 
-  /// Creates a release.
   package init(distribution: Text? = nil, version: Text, build: Text? = nil) {
     self.distribution = distribution
     self.version = version
@@ -60,7 +59,6 @@ package struct InstalledRelease: Equatable, Sendable {
   /// The time the release was last reported after another one.
   package var last: Timestamp
 
-  /// Creates an entry of the history.
   package init(number: Int64, release: Release, installed: Timestamp, last: Timestamp) {
     self.number = number
     self.release = release
@@ -82,7 +80,6 @@ package struct VersionReport: Equatable, Sendable {
   /// The release of the session before; nil for the first report.
   package let previous: Release?
 
-  /// Creates a report.
   package init(number: Int64, session: UUID, release: Release, state: VersionState, previous: Release?) {
     self.number = number
     self.session = session
@@ -101,7 +98,6 @@ package struct VersionClaim: Equatable, Sendable {
   /// The name.
   package let name: Text
 
-  /// Creates a claim.
   package init(number: Int64, version: Text, name: Text) {
     self.number = number
     self.version = version

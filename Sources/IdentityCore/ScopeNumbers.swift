@@ -2,7 +2,6 @@
 package struct ScopeNumbers: Equatable, Sendable {
   private(set) var numbers = DividedDictionary<Scope, Int64>()
 
-  /// Creates an empty table.
   package init() {}
 
   /// Creates an empty table with room for a number of scopes.

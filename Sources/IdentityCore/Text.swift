@@ -15,7 +15,6 @@ package struct Text: Hashable, Sendable {
     self.bytes = bytes
   }
 
-  /// Creates text from a string of this program.
   package init(_ string: String) { bytes = Array(string.utf8) }
 
   /// The text without bytes.
@@ -37,7 +36,6 @@ package struct Text: Hashable, Sendable {
 }
 
 extension Text: ExpressibleByStringLiteral, CustomStringConvertible {
-  /// Creates text from a literal.
   package init(stringLiteral value: String) { self.init(value) }
 
   /// The text as a Swift string.

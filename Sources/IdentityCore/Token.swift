@@ -28,7 +28,6 @@ package final class Token: Equatable, Sendable {
   /// Identifies the token in events, which must not contain the token value.
   package let fingerprint: Text
 
-  /// Creates a token.
   package init(
     number: Int64, app: Text, provider: Text, value: Text, environment: Text?, topic: Text?, device: UUID,
     isValid: Bool, created: Timestamp, changed: Timestamp, confirmed: Timestamp, fingerprint: Text
@@ -91,7 +90,6 @@ package struct TokenRegistration: Equatable, Sendable {
   /// The topic, if the provider has topics.
   package let topic: Text?
 
-  /// Creates a registration.
   package init(provider: Text, value: Text, environment: Text? = nil, topic: Text? = nil) {
     self.provider = provider
     self.value = value

@@ -5,7 +5,6 @@ package struct UUID: Hashable, Sendable {
   /// The last eight bytes, most significant first.
   package let low: UInt64
 
-  /// Creates a UUID from its bits.
   package init(high: UInt64, low: UInt64) {
     self.high = high
     self.low = low

@@ -35,7 +35,6 @@ package struct VersionTable: Equatable, Sendable {
   /// The highest number of any claim.
   package private(set) var lastClaim: Int64 = 0
 
-  /// Creates an empty table.
   package init() {}
 
   /// The history of an app or of the system; empty if nothing is known.

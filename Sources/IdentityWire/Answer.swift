@@ -30,7 +30,6 @@ extension Verb {
     /// The beginning of the attributes that together are this field, such as `attr.`; nil if the field is one value.
     package var prefix: String?
 
-    /// Creates a field that every answer has.
     package init(_ name: String, _ kind: Kind) {
       self.name = name
       self.kind = kind
@@ -83,7 +82,6 @@ extension Verb {
     /// Whether the line has further attributes, which depend on its words. Their values are words.
     package let isOpen: Bool
 
-    /// Creates the content of a line.
     package init(_ words: [Field] = [], _ attributes: [Field] = [], isOpen: Bool = false) {
       self.words = words
       self.attributes = attributes

@@ -42,7 +42,6 @@ package struct Histogram: Equatable, Sendable {
   /// The number of values.
   package private(set) var count: UInt64 = 0
 
-  /// Creates an empty histogram.
   package init(_ scale: Scale) {
     self.scale = scale
     bounds = scale.bounds

@@ -5,7 +5,6 @@ package struct JSONObject {
   private var names: Set<String> = []
   private var members: [String] = []
 
-  /// Creates an empty object.
   package init() {}
 
   /// Adds a member.

@@ -171,12 +171,10 @@ package struct MetricSample: Equatable, Sendable {
     self.init(metric, .number("\(number)"), labels)
   }
 
-  /// Creates a sample of a time, whose value is in seconds.
   package init(_ metric: Metric, milliseconds: Int64) {
     self.init(metric, .number("\(Double(milliseconds) / 1_000)"), [])
   }
 
-  /// Creates a sample of a histogram.
   package init(_ metric: Metric, _ histogram: Histogram, _ labels: String...) {
     let buckets = histogram.cumulative.map { Bucket(bound: $0.bound, count: $0.count) }
     let sum = histogram.scale.shown(histogram.sum)

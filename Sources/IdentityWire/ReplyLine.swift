@@ -9,7 +9,6 @@ package enum ReplyLine: Equatable, Sendable {
     /// The attributes, in the order of the line.
     package var attributes: [Attribute] = []
 
-    /// Creates content without words and attributes.
     package init() {}
 
     /// The value of the first attribute with a name, or nil if there is none.
@@ -23,7 +22,6 @@ package enum ReplyLine: Equatable, Sendable {
     /// The value, with its escapes resolved.
     package let value: Text
 
-    /// Creates an attribute, which a program adds to an answer.
     package init(name: Text, value: Text) { (self.name, self.value) = (name, value) }
   }
 

@@ -51,7 +51,6 @@ package final class Verb: Sendable {
       self.init(name: name, suffix: nil, value: value, isRequired: isRequired, isSecret: isSecret)
     }
 
-    /// Creates an attribute from all of its properties.
     private init(name: String, suffix: String?, value: String, isRequired: Bool, isSecret: Bool) {
       self.name = name
       self.suffix = suffix

@@ -21,7 +21,6 @@ package struct WordParser: Sendable {
   /// The words of the line that was parsed last.
   package private(set) var words: [Word] = []
 
-  /// Creates a parser without words.
   package init() {}
 
   /// Parses a line without its line end.

@@ -10,7 +10,6 @@ package enum ChildProcess {
     /// The bytes that the program wrote to standard output, or to standard error if that was asked for.
     package let output: [UInt8]
 
-    /// Creates an outcome.
     package init(status: Int32, output: [UInt8]) {
       self.status = status
       self.output = output

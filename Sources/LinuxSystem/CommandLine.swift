@@ -33,7 +33,6 @@ package struct CommandLine: Equatable, Sendable {
     /// The argument that is no known option; nil for every other error.
     package let unknownOption: String?
 
-    /// Creates an error from its description.
     package init(_ description: String) {
       self.description = description
       unknownOption = nil
@@ -74,7 +73,6 @@ package struct CommandLine: Equatable, Sendable {
     return (1..<max(1, Int(count))).map { unsafe text(vector[$0]) }
   }
 
-  /// Creates a command line without arguments.
   package init() {}
 
   /// Parses arguments, which do not include the program's own name.

@@ -9,7 +9,6 @@ package struct Entropy: Sendable {
   private var bytes: [UInt8] = []
   private var used = 0
 
-  /// Creates an empty reserve.
   package init() {}
 
   /// Returns 64 fresh random bits. No bits are returned twice.

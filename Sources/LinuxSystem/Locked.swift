@@ -10,7 +10,6 @@ package final class Locked<Value: Sendable>: @unchecked Sendable {
   @usableFromInline var value: Value
   @usableFromInline let mutex: UnsafeMutablePointer<pthread_mutex_t>
 
-  /// Creates a mutex around the value.
   package init(_ value: Value) {
     self.value = value
     unsafe mutex = .allocate(capacity: 1)

@@ -18,7 +18,6 @@ package struct PathStatus: Equatable, Sendable {
   /// The length in bytes.
   package let size: Int64
 
-  /// Creates a status.
   package init(_ kind: Kind, owner: UInt32, group: UInt32, mode: UInt32, size: Int64 = 0) {
     self.kind = kind
     self.owner = owner
@@ -71,7 +70,6 @@ package struct FileSystemSpace: Equatable, Sendable {
   /// The number of files that can still be created; nil if the file system has no limit of its own.
   package let freeFiles: UInt64?
 
-  /// Creates a value from its parts.
   package init(freeBytes: UInt64, freeFiles: UInt64?) {
     self.freeBytes = freeBytes
     self.freeFiles = freeFiles

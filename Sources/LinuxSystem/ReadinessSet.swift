@@ -7,7 +7,6 @@ package final class ReadinessSet {
   @usableFromInline package struct Interest: OptionSet, Sendable {
     /// The event bits of epoll_ctl(2).
     @usableFromInline package let rawValue: UInt32
-    /// Creates a value from epoll's bits.
     @inlinable package init(rawValue: UInt32) { self.rawValue = rawValue }
     /// Data, or the end of the stream, can be read.
     @inlinable package static var read: Interest { Interest(rawValue: 0x001) }
@@ -50,7 +49,6 @@ package final class ReadinessSet {
   /// The result of the last wait. Not an array, to avoid exclusivity checks; see ``ByteBuffer``.
   private let found: UnsafeMutablePointer<epoll_event>
 
-  /// Creates an empty set.
   package init() throws(SystemError) {
     descriptor = Descriptor(adopting: try system("epoll_create1") { clinux_epoll_create() })
     unsafe found = .allocate(capacity: Self.room)

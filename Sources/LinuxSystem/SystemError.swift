@@ -10,7 +10,6 @@ package struct SystemError: Error, Equatable, Sendable, CustomStringConvertible 
   /// The errno value of a refusal by a file's mode, for callers without the C library (EACCES).
   package static let accessDenied: Int32 = EACCES
 
-  /// Creates an error.
   package init(call: String, code: Int32) {
     self.call = call
     self.code = code

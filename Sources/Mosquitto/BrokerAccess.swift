@@ -16,7 +16,6 @@ package struct BrokerAccess: Sendable {
     /// The path of the key, which has no passphrase.
     package let key: String
 
-    /// Creates the pair.
     package init(file: String, key: String) {
       self.file = file
       self.key = key
@@ -30,7 +29,6 @@ package struct BrokerAccess: Sendable {
     /// The password; nil for a user without one.
     package let password: String?
 
-    /// Creates a user.
     package init(name: String, password: String?) {
       self.name = name
       self.password = password
@@ -53,7 +51,6 @@ package struct BrokerAccess: Sendable {
   /// is resolved does not count.
   package var answerPatience = 10_000
 
-  /// Creates an access.
   package init(host: String, port: UInt16, protection: Protection, user: User? = nil, keepAlive: Int = 60) {
     self.host = host
     self.port = port

@@ -7,7 +7,6 @@ package struct Publication: Equatable, Sendable {
   /// Whether the broker keeps the message for later subscribers. Then it is also asked to acknowledge the message.
   package let isRetained: Bool
 
-  /// Creates a message.
   package init(topic: String, payload: [UInt8], isRetained: Bool) {
     self.topic = topic
     self.payload = payload
@@ -30,7 +29,6 @@ package struct Delivery: Equatable, Sendable {
   /// Whether the broker had kept the message for new subscribers, in contrast to a live one.
   package let isRetained: Bool
 
-  /// Creates a message.
   package init(topic: String, payload: [UInt8], isRetained: Bool) {
     self.topic = topic
     self.payload = payload

@@ -10,7 +10,6 @@ import Glibc
   /// The descriptor that becomes readable when a source is due; see ``run(beside:)``.
   package var descriptor: Int32 { unsafe sd_event_get_fd(event) }
 
-  /// Creates a loop without sources.
   package init() throws(SystemdError) {
     var event: OpaquePointer?
     try checked("sd_event_new", unsafe sd_event_new(&event))

@@ -7,7 +7,6 @@ package struct Invocation: Hashable, Sendable {
   /// The second half of the written number.
   package let low: UInt64
 
-  /// Creates an invocation from both halves of the number.
   package init(high: UInt64, low: UInt64) {
     self.high = high
     self.low = low

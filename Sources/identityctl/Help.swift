@@ -7,7 +7,6 @@ import LinuxSystem
 struct Help {
   private let layout: HelpLayout
 
-  /// Creates help for a terminal of this width in columns.
   init(width: Int) { layout = HelpLayout(width: width) }
 
   /// Returns the help for all commands, or for the commands that begin with `words`.

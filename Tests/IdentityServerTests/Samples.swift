@@ -22,7 +22,6 @@ extension EventLog {
     append(count, length: length)
   }
 
-  /// Creates a log of events.
   init(_ events: [Event], last: Int64) { self.init(events.map { EventLine($0) }, last: last) }
 
   /// Appends an event.

@@ -16,7 +16,6 @@ struct ClockFacts: Sendable {
   /// back a little.
   static let toleranceMilliseconds: Int64 = 60_000
 
-  /// Creates facts for a test.
   init(now: Timestamp, isSynchronized: Bool?, lastEvent: Timestamp?, service: TimeService = .installed) {
     self.now = now
     self.isSynchronized = isSynchronized

@@ -67,7 +67,6 @@ package struct FleetConfiguration: Equatable, Sendable {
   /// The group whose members may use the service's socket, like root; nil for none.
   package var adminGroup: String?
 
-  /// Creates the configuration without any setting.
   package init() {}
 
   /// Reads the configuration.

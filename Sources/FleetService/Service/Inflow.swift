@@ -24,7 +24,6 @@ package struct Inflow {
   /// The number of full seconds, less those with room since.
   private var full: UInt64 = 0
 
-  /// Creates an inflow without messages.
   package init() {}
 
   /// Returns what to do about the next message.

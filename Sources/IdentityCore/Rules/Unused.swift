@@ -10,7 +10,6 @@ package struct AppUse: Equatable, Sendable {
   /// The calendar day.
   package let date: Day
 
-  /// Creates a record of a day.
   package init(day: Int64, date: Day) {
     self.day = day
     self.date = date
@@ -24,7 +23,6 @@ package struct AppCondition: Equatable, Sendable {
   /// The pattern of the app's ID, in which `*` stands for any number of bytes; nil for any.
   package let pattern: Text?
 
-  /// Creates a condition.
   package init(unused: Int?, pattern: Text?) {
     self.unused = unused
     self.pattern = pattern

@@ -16,7 +16,6 @@ struct Reading {
   /// A description of each part that is not as this daemon wrote it; empty if there is no damage.
   var damage: [String] = []
 
-  /// Creates an empty reading.
   init() {}
 
   /// Reads and verifies every row.

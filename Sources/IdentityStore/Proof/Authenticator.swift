@@ -106,7 +106,6 @@ struct Digest: Equatable, Sendable {
   /// The exclusive or of the proofs.
   private(set) var proof = Proof()
 
-  /// Creates the digest of no rows.
   init() {}
 
   /// Decodes a stored digest; nil if the number of bytes is wrong.

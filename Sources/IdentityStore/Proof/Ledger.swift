@@ -74,7 +74,6 @@ struct TableDigests: Sendable {
   /// The number of digests to encode. A store of an earlier schema version has fewer tables.
   private var count = Table.proven.count
 
-  /// Creates the digests of empty tables.
   init() {}
 
   /// The encoded length of a digest in bytes: the number of rows of its table and the exclusive or of their proofs.

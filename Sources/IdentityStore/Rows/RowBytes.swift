@@ -49,7 +49,6 @@ struct RowBytes: Sendable {
   /// The offset of the first value, after the name of the table.
   private(set) var start = 0
 
-  /// Creates a row without values.
   init(behind table: String? = nil) {
     bytes.reserveCapacity(512)
     guard let table else { return }

@@ -8,7 +8,6 @@ struct KeyRing: Sendable {
   /// The error of a key file that exists and cannot be read; nil if all can.
   private var unread: String?
 
-  /// Creates an empty ring.
   init() {}
 
   /// Adopts the keys that the service manager handed over, and wipes their arrays. Content that is no key is ignored.

@@ -20,7 +20,6 @@ final class Town {
   private(set) var latencies: [Double] = []
   private var generator = SystemRandomNumberGenerator()
 
-  /// Creates accounts of the same size.
   init(devices count: Int, each size: Int, _ settings: Settings, port: @escaping (SimulatedAccount) -> UInt16) throws {
     poller = try Poller()
     self.port = port

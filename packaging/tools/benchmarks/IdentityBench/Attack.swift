@@ -37,7 +37,6 @@ struct Attack {
   private let kind: Kind
   private let socket: String
 
-  /// Creates an attack on the daemon at a socket.
   init(_ kind: Kind, socket: String) {
     self.kind = kind
     self.socket = socket

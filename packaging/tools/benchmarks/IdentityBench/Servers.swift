@@ -115,7 +115,6 @@ struct SampleItem {
   /// The number, or `#` in place of its last digits for another item each time.
   private let digits: String
 
-  /// Creates the item with a number below a million.
   init(_ number: Int) { digits = String(format: "%06d", number) }
 
   /// Creates another item each time, of a number of items that is a power of ten.
