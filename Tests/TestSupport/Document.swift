@@ -151,8 +151,7 @@ package struct Document {
   private static let programs: Set = [
     "apt", "cp", "dpkg", "identityctl", "identityd", "identityd-setup-key", "journalctl", "mv", "packaging/tools/bench",
     "packaging/tools/build-deb", "packaging/tools/build-rpm", "packaging/tools/fuzz", "packaging/run", "packaging/test",
-    "rm", "sudo",
-    "swift", "systemctl",
+    "rm", "sudo", "swift", "systemctl",
   ]
 
   /// Whether a text is a program with arguments, or a script. The name of a program alone is not a command.
