@@ -60,4 +60,20 @@ struct JobQueueTests {
     }
     #expect(first.count == 100)
   }
+
+  @Test func `a job with a long task is not kept once it has ended`() {
+    var jobs = LongJobs()
+    weak var first: Job?
+    do {
+      let ended = job(0, of: 0)
+      first = ended
+      jobs.append(ended, .backup(key: SealedSecret(bytes: [], length: 0)))
+    }
+    jobs.append(job(1, of: 0), .backup(key: SealedSecret(bytes: [], length: 0)))
+    #expect(first != nil)
+    jobs.removeFirst()
+    // An upload has up to 256 MiB.
+    #expect(first == nil)
+    #expect(jobs.jobs.map(\.job.connection.slot) == [1])
+  }
 }

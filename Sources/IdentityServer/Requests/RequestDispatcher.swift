@@ -70,15 +70,13 @@ final class RequestDispatcher {
         try answer(command, verb, connection)
       case .registry(let command):
         guard try carryOut(command, verb, connection) else { return false }
-      case .store(let command):
-        guard case .restore(let dryRun, let adoptsDevice) = command else {
-          try submit(.store(command), verb, of: connection)
-          break
-        }
+      case .store(.backup(let key)): try submit(.long(.backup(key: key)), verb, of: connection)
+      case .store(.restore(let dryRun, let adoptsDevice)):
         // The upload is taken only after the connection's earlier requests are answered.
         guard !connection.session.isAtWriter else { return false }
         let upload = try upload.take(by: connection.token)
-        try submit(.restore(upload, dryRun: dryRun, adoptsDevice: adoptsDevice), verb, of: connection)
+        try submit(.long(.restore(upload, dryRun: dryRun, adoptsDevice: adoptsDevice)), verb, of: connection)
+      case .store(let command): try submit(.store(command), verb, of: connection)
       }
       if command.hasStandingAnswer, !connection.session.isAtWriter {
         known.keep(line, verb: verb, of: connection.held.number, connection.output, from: start)
@@ -224,7 +222,7 @@ final class RequestDispatcher {
   ///
   /// - Throws: `limit` if too many backups are in progress.
   private func submit(_ work: Job.Work, _ verb: Int, of connection: Connection) throws(Refusal) {
-    if case .store(.backup) = work {
+    if case .long(.backup) = work {
       // Each backup is held in memory as a whole.
       guard connections.all.count(where: \.session.hasBackup) < Bound.backups else {
         throw .limit("\(Bound.backups) backups are under way, which is the limit; try again later")
@@ -294,9 +292,9 @@ extension Job.Work {
       case .steps, .search: .steps
       case .plain, .list, .standing, .lease: nil
       }
-    case .store(.backup): .backup
-    case .restore: .steps
     case .store: nil
+    case .long(.backup): .backup
+    case .long(.restore): .steps
     }
   }
 }

@@ -167,7 +167,7 @@ private struct AppStatistics: Sendable {
   }
 }
 
-/// The apps with the most requests, the busiest first. A sort of all counted apps would take a millisecond.
+/// The apps with the most requests, the busiest first, chosen without a sort of all counted apps.
 private struct BusiestApps {
   private(set) var apps: [AppStatistics] = []
 

@@ -2,20 +2,28 @@ import IdentityCore
 import IdentityStore
 import LinuxSystem
 
-/// Work that takes longer than other principals may wait. The writer does it in pieces, and serves others in between.
+/// A task that takes longer than other principals may wait. The writer does it in pieces, and serves others in between.
+enum LongTask: Sendable {
+  case backup(key: SealedSecret)
+  /// Restores an uploaded backup.
+  case restore(BackupUpload, dryRun: Bool, adoptsDevice: Bool)
+}
+
+/// A task that is under way.
 enum LongWork {
   case backup(BackupWriter, made: Timestamp)
   /// The verification of an uploaded backup. The restore itself follows in one transaction.
   case restore(BackupReader, dryRun: Bool, adoptsDevice: Bool)
 }
 
-/// The jobs with long work, in the order of their arrival. Only the first one is under way.
+/// The jobs with long tasks, in the order of their arrival. Only the first one is under way.
 struct LongJobs {
-  private(set) var jobs: ArraySlice<Job> = []
+  // No slice, which would keep an ended job with its upload.
+  private(set) var jobs: [(job: Job, task: LongTask)] = []
   /// The work of the first job; nil before its first piece.
   var work: LongWork?
 
-  mutating func append(_ job: Job) { jobs.append(job) }
+  mutating func append(_ job: Job, _ task: LongTask) { jobs.append((job, task)) }
 
   /// Ends the first job.
   mutating func removeFirst() {
@@ -25,16 +33,16 @@ struct LongJobs {
 }
 
 extension Writer {
-  /// Does a piece of the first job with long work.
+  /// Does a piece of the first job with a long task.
   func goOnWithLongWork(_ report: inout WriterReport) {
-    guard let job = longJobs.jobs.first else { return }
+    guard let (job, task) = longJobs.jobs.first else { return }
     originator = job.originator
     defer { originator = .daemon }
     do throws(Refusal) {
       // Before startup has finished, the identifiers may be those of another machine.
       try requireStarted()
       let work: LongWork
-      if let begun = longJobs.work { work = begun } else { work = try begin(job) }
+      if let begun = longJobs.work { work = begun } else { work = try begin(task) }
       guard let answer = try piece(of: work, for: job.peer, &report) else { return }
       report.outcomes.append(.init(job, .success(answer)))
     } catch {
@@ -43,16 +51,15 @@ extension Writer {
     longJobs.removeFirst()
   }
 
-  private func begin(_ job: Job) throws(Refusal) -> LongWork {
+  private func begin(_ task: LongTask) throws(Refusal) -> LongWork {
     let work: LongWork
-    switch job.work {
-    case .store(.backup(let key)):
+    switch task {
+    case .backup(let key):
       let made = Self.now
       work = .backup(try store.beginBackup(of: registry, key: key, at: made), made: made)
     case .restore(let upload, let dryRun, let adoptsDevice):
       if !dryRun { try refuseUnwritable() }
       work = .restore(try store.beginReading(upload), dryRun: dryRun, adoptsDevice: adoptsDevice)
-    case .registry, .store: throw .broken("'\(job.verb)' is no long work")
     }
     longJobs.work = work
     return work

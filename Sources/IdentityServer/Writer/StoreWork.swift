@@ -10,8 +10,8 @@ extension Writer {
       case .rotateKey: return .success(.init(reply: try rotateKey(&report)))
       case .compareMachine(let id):
         return .success(.init(reply: try registry.comparison(of: store.digest(ofMachineID: id))))
-      // Long work is done in pieces; a restore arrives together with its upload.
-      case .backup, .restore: throw .broken("there is nothing to back up or to restore")
+      // They arrive as long work.
+      case .backup, .restore: throw .broken("it is long work")
       }
     } catch {
       return .failure(error)

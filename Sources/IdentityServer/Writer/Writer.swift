@@ -198,7 +198,7 @@ final class Writer {
     for job in jobs {
       switch job.work {
       case .registry(let command): batch.append((job, command))
-      case .store(.backup), .restore: longJobs.append(job)
+      case .long(let task): longJobs.append(job, task)
       case .store(let command):
         rest += carryOutTogether(batch, isShared: isShared, &report)
         batch = []

@@ -11,8 +11,7 @@ final class Job: Sendable {
   enum Work: Sendable {
     case registry(RegistryCommand)
     case store(StoreCommand)
-    /// Restores an uploaded backup.
-    case restore(BackupUpload, dryRun: Bool, adoptsDevice: Bool)
+    case long(LongTask)
   }
 
   let connection: ConnectionToken

@@ -91,7 +91,7 @@ package final class BackupReader {
     let length = try next(BackupFormat.lengthSize).reversed().reduce(0) { $0 << 8 | Int($1) }
     guard length <= BackupFormat.longestRecord else { throw Self.damaged("record \(records) is too long") }
     let record = try next(length)
-    try read(record[...], place: records, isLast: left == 0, behind: previous[...])
+    try read(record)
     previous = record
     records += 1
     return nil
@@ -118,14 +118,13 @@ package final class BackupReader {
   private var isEnded = false
 
   /// Decrypts a record, and adds its content to the backup.
-  private func read(
-    _ ciphertext: ArraySlice<UInt8>, place: Int64, isLast: Bool, behind previous: ArraySlice<UInt8>
-  ) throws(Refusal) {
-    let associated = BackupFormat.associated(place: place, isLast: isLast, behind: previous)
+  private func read(_ ciphertext: [UInt8]) throws(Refusal) {
+    let place = records
+    let associated = BackupFormat.associated(place: place, isLast: left == 0, behind: previous[...])
     let memory = memory
     let key = key
     let read = unsafe workspace.use { start -> (BackupFormat.Kind, [Value], SealedSecret?)? in
-      guard let length = unsafe key.decrypt(ciphertext, with: associated, into: start) else { return nil }
+      guard let length = unsafe key.decrypt(ciphertext[...], with: associated, into: start) else { return nil }
       let content = unsafe UnsafeBufferPointer(start: start, count: length)
       guard let (kind, values, secret) = unsafe BackupFormat.read(content) else { return nil }
       guard let secret else { return (kind, values, nil) }
