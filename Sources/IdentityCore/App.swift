@@ -53,7 +53,7 @@ package struct Manifest: Equatable, Sendable {
 /// An installed app.
 package struct App: Equatable, Sendable {
   /// The time of installation.
-  package let installed: Timestamp
+  package internal(set) var installed: Timestamp
   /// The manifest; nil for an app that was installed by its first use.
   package var manifest: Manifest?
 

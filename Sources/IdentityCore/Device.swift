@@ -7,7 +7,7 @@ package struct ListedDevice: Equatable, Sendable {
   /// The time the device was last seen, if known.
   package var seen: Timestamp?
   /// The time the device was added to the list.
-  package let added: Timestamp
+  package internal(set) var added: Timestamp
 
   package init(value: UUID, name: Text? = nil, seen: Timestamp? = nil, added: Timestamp) {
     self.value = value
@@ -22,9 +22,9 @@ package struct ListedDevice: Equatable, Sendable {
 /// A digest is nil if the machine does not report the value.
 package struct MachineFingerprint: Equatable, Sendable {
   /// The digest of the machine-id.
-  package let machine: Text?
+  package internal(set) var machine: Text?
   /// The digest of the hardware's UUID.
-  package let hardware: Text?
+  package internal(set) var hardware: Text?
 
   package init(machine: Text?, hardware: Text?) {
     self.machine = machine
@@ -69,15 +69,15 @@ package struct MachineRecord: Equatable, Sendable {
 /// Its identifiers come back into force if the daemon runs on it again.
 package struct FormerMachine: Equatable, Sendable {
   /// The number of the record, greater than those of the earlier ones that are remembered.
-  package let number: Int64
+  package internal(set) var number: Int64
   /// The fingerprint of the machine.
-  package let fingerprint: MachineFingerprint
+  package internal(set) var fingerprint: MachineFingerprint
   /// The number of the newest identifier in the history when the daemon was last known to run on the machine.
-  package let lastIdentifier: Int64
+  package internal(set) var lastIdentifier: Int64
   /// The kind of change that ended the use of the machine.
-  package let cause: Cause
+  package internal(set) var cause: Cause
   /// The time the change was noticed.
-  package let left: Timestamp
+  package internal(set) var left: Timestamp
   /// Whether an admin knows about the change.
   package var isAcknowledged: Bool
 

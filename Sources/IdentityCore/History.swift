@@ -204,9 +204,9 @@ extension History: Sequence {
 /// An identifier with its number in the history.
 package struct NumberedIdentifier: OrderedElement, Equatable {
   /// The position among all identifiers ever recorded, from 1.
-  package let number: Int64
+  package internal(set) var number: Int64
   /// The identifier.
-  package let identifier: Identifier
+  package internal(set) var identifier: Identifier
 
   package init(number: Int64, identifier: Identifier) {
     self.number = number

@@ -111,17 +111,17 @@ package struct Identifier: Equatable, Sendable {
   }
 
   /// The owner of the identifier.
-  package let scope: Scope
+  package internal(set) var scope: Scope
   /// The value of the identifier.
-  package let value: UUID
+  package internal(set) var value: UUID
   /// The time the identifier came into force.
-  package let created: Timestamp
+  package internal(set) var created: Timestamp
   /// The source of the identifier.
-  package let origin: Origin
+  package internal(set) var origin: Origin
   /// The reason why the identifier came into force.
-  package let cause: Cause
+  package internal(set) var cause: Cause
   /// The author of the change, as ``Peer/author`` has it; nil if the daemon acted on its own.
-  package let author: Text?
+  package internal(set) var author: Text?
   /// The end of the identifier; nil while it is in force.
   package var end: End?
 

@@ -1,11 +1,11 @@
 /// The unique key of an item (identityd-protocol(7), section "ITEMS").
 package struct ItemKey: Hashable, Sendable {
   /// The access group of the item.
-  package let group: Text
+  package internal(set) var group: Text
   /// The service that the secret is for.
-  package let service: Text
+  package internal(set) var service: Text
   /// The account at that service.
-  package let account: Text
+  package internal(set) var account: Text
 
   package init(group: Text, service: Text, account: Text) {
     self.group = group
@@ -79,9 +79,9 @@ package struct Item: Equatable, Sendable {
   }
 
   /// The unique key of the item.
-  package let key: ItemKey
+  package internal(set) var key: ItemKey
   /// The row number in the store. Item numbers ascend in the order in which items were added.
-  package let number: Int64
+  package internal(set) var number: Int64
   /// A UUID that changes with every change of the item. A stored secret belongs to one edition.
   package var edition: UUID
   /// The app that is charged for the item: the app that added or last replaced the item.
@@ -99,7 +99,7 @@ package struct Item: Equatable, Sendable {
   /// The length of the secret, in bytes.
   package var secretLength: Int
   /// The time the item was added.
-  package let created: Timestamp
+  package internal(set) var created: Timestamp
   /// The time of the last change.
   package var modified: Timestamp
 

@@ -23,11 +23,11 @@ extension VersionSubject: Comparable {
 /// A version with its build.
 package struct Release: Hashable, Sendable {
   /// The distribution, `ID` of os-release(5); nil for a release of an app.
-  package let distribution: Text?
+  package internal(set) var distribution: Text?
   /// The version, in the form that its vendor uses.
-  package let version: Text
+  package internal(set) var version: Text
   /// The build, an opaque text. Builds are compared for equality only and have no order.
-  package let build: Text?
+  package internal(set) var build: Text?
 
   package init(distribution: Text? = nil, version: Text, build: Text? = nil) {
     self.distribution = distribution
@@ -51,11 +51,11 @@ package enum VersionState: String, CaseIterable, Sendable {
 /// A release in the history.
 package struct InstalledRelease: Equatable, Sendable {
   /// The row number in the store. Release numbers ascend in the order of first installation.
-  package let number: Int64
+  package internal(set) var number: Int64
   /// The release.
-  package let release: Release
+  package internal(set) var release: Release
   /// The time the release was first reported.
-  package let installed: Timestamp
+  package internal(set) var installed: Timestamp
   /// The time the release was last reported after another one.
   package var last: Timestamp
 
@@ -70,15 +70,15 @@ package struct InstalledRelease: Equatable, Sendable {
 /// The report of a session, with the answer. A repeated report gets the same answer.
 package struct VersionReport: Equatable, Sendable {
   /// The row number in the store. Report numbers ascend in the order of the reports.
-  package let number: Int64
+  package internal(set) var number: Int64
   /// The session.
-  package let session: UUID
+  package internal(set) var session: UUID
   /// The reported release.
-  package let release: Release
+  package internal(set) var release: Release
   /// The relation of the release to ``previous``.
-  package let state: VersionState
+  package internal(set) var state: VersionState
   /// The release of the session before; nil for the first report.
-  package let previous: Release?
+  package internal(set) var previous: Release?
 
   package init(number: Int64, session: UUID, release: Release, state: VersionState, previous: Release?) {
     self.number = number
@@ -92,11 +92,11 @@ package struct VersionReport: Equatable, Sendable {
 /// A name that was claimed for a version.
 package struct VersionClaim: Equatable, Sendable {
   /// The row number in the store. Claim numbers ascend in the order of the claims.
-  package let number: Int64
+  package internal(set) var number: Int64
   /// The version.
-  package let version: Text
+  package internal(set) var version: Text
   /// The name.
-  package let name: Text
+  package internal(set) var name: Text
 
   package init(number: Int64, version: Text, name: Text) {
     self.number = number

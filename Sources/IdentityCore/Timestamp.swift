@@ -6,6 +6,9 @@ package struct Timestamp: Hashable, Comparable, Sendable {
   /// Creates a timestamp from milliseconds since the epoch.
   package init(milliseconds: Int64) { self.milliseconds = milliseconds }
 
+  /// The beginning of 1970, which stands for a time before it is read.
+  static let epoch = Timestamp(milliseconds: 0)
+
   /// Orders by time.
   package static func < (left: Timestamp, right: Timestamp) -> Bool { left.milliseconds < right.milliseconds }
 }
@@ -13,7 +16,7 @@ package struct Timestamp: Hashable, Comparable, Sendable {
 /// A day in UTC.
 package struct Day: Hashable, Comparable, Sendable {
   /// Days since 1970-01-01; negative before that day.
-  package let number: Int64
+  package internal(set) var number: Int64
 
   /// Creates a day from the number of days since 1970-01-01.
   package init(number: Int64) { self.number = number }

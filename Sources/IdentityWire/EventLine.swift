@@ -30,8 +30,9 @@ package struct EventLine: Equatable, Sendable {
   ///   - audience: the peers that may see the event, which the line does not tell.
   package init?(_ line: ArraySlice<UInt8>, for audience: Audience) {
     let space = UInt8(ascii: " ")
-    guard line.starts(with: Event.begin.bytes), line.last == UInt8(ascii: "\n") else { return nil }
-    let number = line.dropFirst(Event.begin.bytes.count).prefix { $0 != space }
+    let begin = Event.begin.bytes
+    guard line.span.begins(with: begin.span), line.last == UInt8(ascii: "\n") else { return nil }
+    let number = line.dropFirst(begin.count).prefix { $0 != space }
     let topic = line[number.endIndex...].dropFirst().prefix { $0 != space }
     guard let sequence = Self.number(number), let topic = Topic(text: topic) else { return nil }
     self.sequence = sequence
@@ -55,6 +56,16 @@ package struct EventLine: Equatable, Sendable {
     guard bytes.count > Timestamp.textLength else { return nil }
     let end = bytes.count - 1
     return Timestamp(parsing: bytes.span.extracting(end - Timestamp.textLength..<end))
+  }
+}
+
+extension Span<UInt8> {
+  /// Returns whether the first bytes are those of another span. A start does this for each event, and
+  /// `starts(with:)` costs four times as much.
+  fileprivate func begins(with other: borrowing Span<UInt8>) -> Bool {
+    guard count >= other.count else { return false }
+    for index in other.indices where self[index] != other[index] { return false }
+    return true
   }
 }
 

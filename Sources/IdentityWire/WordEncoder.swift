@@ -1,3 +1,5 @@
+import IdentityCore
+
 /// An encoder of words: bare if possible, otherwise as JSON strings (identityd-protocol(7), section Grammar).
 package enum WordEncoder {
   /// Appends a positional word.
@@ -43,7 +45,9 @@ package enum WordEncoder {
   static func isBare(_ bytes: [UInt8]) -> Bool {
     guard !bytes.isEmpty else { return false }
     let bytes = bytes.span
-    for index in bytes.indices {
+    var start = 0
+    while start + 8 <= bytes.count, isPlain(bytes.word(at: start)) { start += 8 }
+    for index in start..<bytes.count {
       let byte = bytes[index]
       // Most bytes are in these two ranges, which contain only bytes that can be bare.
       if byte &- 0x23 < 0x5c - 0x23 || byte &- 0x5d < 0x7f - 0x5d { continue }
@@ -52,6 +56,16 @@ package enum WordEncoder {
       if byte == 0xc2, index + 1 < bytes.count, bytes[index + 1] < 0xa0 { return false }
     }
     return true
+  }
+
+  /// Returns whether each byte of a word is a printable character of ASCII that can be bare. The tests for one byte below a
+  /// limit, and for one byte that is zero, are in "Bit Twiddling Hacks" (graphics.stanford.edu/~seander/bithacks.html).
+  private static func isPlain(_ word: UInt64) -> Bool {
+    let ones: UInt64 = 0x0101_0101_0101_0101
+    func zeros(_ word: UInt64) -> UInt64 { (word &- ones) & ~word }
+    let below = (word &- ones &* 0x21) & ~word
+    let excluded = zeros(word ^ ones &* 0x22) | zeros(word ^ ones &* 0x5c) | zeros(word ^ ones &* 0x7f)
+    return (word | below | excluded) & (ones &* 0x80) == 0
   }
 
   /// Returns whether a bare word would be read as `name=value`.

@@ -49,14 +49,15 @@ struct SchemaMigrationTests {
     try database.transaction { () throws(DatabaseError) in
       var next = reading.ledger
       next.digests.forgetLaterTables()
-      next.digests[.event] = Digest()
-      let table = TableStatements(.earlierEvent, database)
+      next.digests[EventBatch.table.place] = Digest()
+      let earlier = Table(EarlierEvent.table)
+      let table = TableStatements(earlier, database)
       for event in events {
         var row = RowBytes()
-        row.begin(.earlierEvent)
+        row.begin(earlier)
         event.append(earlier: &row)
         row.append(next.revision)
-        next.digests[.event].add(try table.insert(&row, key.authenticator))
+        next.digests[EventBatch.table.place].add(try table.insert(&row, key.authenticator))
       }
       var edit = Edit(try Tables(database), next, nil)
       try edit.finish(
@@ -161,10 +162,10 @@ extension Event {
   fileprivate func append(earlier row: inout RowBytes) {
     row.append(sequence)
     row.append(time)
-    row.append(topic.text)
-    row.append(name)
+    row.append(topic.rawValue)
+    row.append(.text, name.bytes)
     switch audience {
-    case .sharing: row.append("sharing" as Text)
+    case .sharing: row.append("sharing")
     case .vendor(let vendor): row.append("vendor:\(vendor)")
     case .app(let app): row.append("app:\(app)")
     case .group(let group): row.append("group:\(group)")

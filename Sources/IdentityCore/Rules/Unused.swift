@@ -6,9 +6,9 @@
 /// that jumps adds at most one day.
 package struct AppUse: Equatable, Sendable {
   /// The number of days on which the daemon ran, up to and including the recorded day.
-  package let day: Int64
+  package internal(set) var day: Int64
   /// The calendar day.
-  package let date: Day
+  package internal(set) var date: Day
 
   package init(day: Int64, date: Day) {
     self.day = day

@@ -151,41 +151,57 @@ package final class BackupReader {
     case .account:
       let name = values.count == 1 ? values[0].asText : nil
       isUnderstood = add(name.flatMap { $0.isEmpty ? nil : $0 }) { $0.account = $1 }
-    case .app:
-      guard values.count == 8, let id = values[0].asText else { throw Self.notUnderstood(place) }
-      isUnderstood = add(App(columns: values)) { $0.apps[id] = $1 }
+    case .app: isUnderstood = add(AppRecord.self, values) { $0.apps[$1.id] = $1.app }
     case .identifier:
-      let identifier = values.count == 11 ? Identifier(columns: values) : nil
-      isUnderstood = add(identifier.flatMap { $0.value.isPlaceholder ? nil : $0 }) { $0.identifiers.append($1) }
+      isUnderstood = add(NumberedIdentifier.self, values, if: { !$0.identifier.value.isPlaceholder }) {
+        $0.identifiers.append($1.identifier)
+      }
     case .device:
-      let device = values.count == 5 ? ListedDevice(columns: values) : nil
-      isUnderstood = add(device.flatMap { $0.value.isPlaceholder ? nil : $0 }) { $0.devices.append($1) }
+      isUnderstood = add(DeviceRecord.self, values, if: { !$0.device.value.isPlaceholder }) {
+        $0.devices.append($1.device)
+      }
     case .fleet:
-      let standing = values.count == 7 ? FleetStanding(columns: values) : nil
-      isUnderstood = add(standing.flatMap { $0.runs.isEmpty ? $0 : nil }) { $0.fleet = $1 }
+      isUnderstood = add(FleetRow.self, values, if: { $0.standing?.runs.isEmpty == true }) { $0.fleet = $1.standing }
     case .record:
-      let record = values.count == 7 ? FleetRecord(columns: values) : nil
-      isUnderstood = add(record.flatMap { $0.device.isPlaceholder || !FleetRecord.isMessage($0.message) ? nil : $0 }) {
-        $0.records.append($1)
+      isUnderstood = add(FleetRow.self, values, if: { $0.record?.isFit == true }) { backup, row in
+        if let record = row.record { backup.records.append(record) }
       }
     case .release:
-      let installed = values.count == 7 ? InstalledRelease(columns: values) : nil
-      isUnderstood = add(installed) { $0.versions.apply(.installed(VersionSubject(column: values[1]), $1)) }
+      isUnderstood = add(ReleaseRecord.self, values) { $0.versions.apply(.installed($1.subject, $1.installed)) }
     case .report:
-      let report = values.count == 10 ? VersionReport(columns: values) : nil
-      isUnderstood = add(report) { $0.versions.apply(.reported(VersionSubject(column: values[1]), $1)) }
-    case .claim:
-      let claim = values.count == 4 ? VersionClaim(columns: values) : nil
-      isUnderstood = add(claim) { $0.versions.apply(.claimed(VersionSubject(column: values[1]), $1)) }
-    case .token: isUnderstood = add(values.count == 11 ? Token(columns: values) : nil) { $0.tokens.append($1) }
+      isUnderstood = add(ReportRecord.self, values) { $0.versions.apply(.reported($1.subject, $1.report)) }
+    case .claim: isUnderstood = add(ClaimRecord.self, values) { $0.versions.apply(.claimed($1.subject, $1.claim)) }
+    case .token: isUnderstood = add(TokenRecord.self, values) { $0.tokens.append(Token($1)) }
     case .item:
-      let item = secret.flatMap { secret in Item(backupColumns: values).map { Backup.StoredItem($0, secret) } }
-      isUnderstood = add(item) { $0.items.append($1) }
+      isUnderstood = add(Item.self, values) { backup, item in
+        if let secret { backup.items.append(Backup.StoredItem(item, secret)) }
+      }
     case .end:
       isUnderstood = values == [.integer(place)]
       isEnded = true
     }
     guard isUnderstood else { throw Self.notUnderstood(place) }
+  }
+
+  /// Decodes a record, and adds it to the backup if it fits.
+  private func add<Record: StoredRecord>(
+    _ type: Record.Type, _ values: [Value], if isFit: (Record) -> Bool = { _ in true },
+    _ store: (inout Backup, Record) -> Void
+  ) -> Bool {
+    var reader = RowReader(unseal: Self.described)
+    var row = RowBytes()
+    values.append(to: &row)
+    row.pass(to: &reader)
+    var record = Record()
+    return add(reader.read(&record) && isFit(record) ? record : nil, store)
+  }
+
+  /// Decodes label and attributes, which a backup has in the clear, because the whole record is encrypted. A backup can
+  /// come from any source, so its text is validated.
+  private static func described(
+    _ row: [UInt8], _ values: Range<Int>, _ content: Range<Int>, _ texts: inout [Text]
+  ) -> Bool {
+    String(validating: row[content], as: UTF8.self) != nil && texts.replace(terminated: row[content])
   }
 
   private func add<Content>(_ content: Content?, _ store: (inout Backup, Content) -> Void) -> Bool {
@@ -213,4 +229,14 @@ package final class BackupReader {
   private static func damaged(_ how: String) -> Refusal {
     .conflict("the backup is damaged and nothing was restored: \(how)")
   }
+}
+
+extension FleetRow {
+  fileprivate var standing: FleetStanding? { if case .standing(let standing) = content { standing } else { nil } }
+  fileprivate var record: FleetRecord? { if case .record(let record) = content { record } else { nil } }
+}
+
+extension FleetRecord {
+  /// Whether a record of any source may be restored.
+  fileprivate var isFit: Bool { !device.isPlaceholder && Self.isMessage(message) }
 }

@@ -37,7 +37,8 @@ extension Refusal {
 package final class BackupWriter {
   /// A record that is encoded when it is written.
   private enum Record {
-    case row(BackupFormat.Kind, [Value])
+    /// The bytes of any other record, in the clear.
+    case row([UInt8])
     case item(Item)
   }
 
@@ -81,11 +82,12 @@ package final class BackupWriter {
   package func writeRecord(from store: borrowing Store) throws(Refusal) -> [[UInt8]]? {
     if let failure { throw failure }
     guard let records = rest.first else {
-      try append(.end, [.integer(place)], isLast: true)
+      let end = Authenticator.message([.integer(place)], behind: BackupFormat.Kind.end.rawValue)
+      try append(key.encrypt(end, with: associated(true)))
       return last.isEmpty ? pieces : pieces + [last]
     }
     switch records.next() {
-    case .row(let kind, let values): try append(kind, values)
+    case .row(let bytes): try append(key.encrypt(bytes, with: associated(false)))
     case .item(let item):
       reached = item.key
       if !item.isThisDeviceOnly, ahead.remove(item.number) == nil { try append(item, from: store) }
@@ -124,40 +126,53 @@ package final class BackupWriter {
     var fleet = registry.fleet
     fleet?.runs = []
     return [
-      rows(.head, [head]),
-      rows(.account, registry.account.map { [[.text($0.bytes)]] } ?? []),
-      rows(.app, registry.apps.lazy.map { $1.columns(id: $0) }),
-      rows(.identifier, registry.history.enumerated().lazy.map { $1.columns(number: Int64($0) + 1) }),
-      rows(.device, registry.devices.enumerated().lazy.map { $1.columns(number: Int64($0) + 1) }),
-      rows(.fleet, fleet.map { [$0.columns] } ?? []),
-      rows(.record, registry.records.all.lazy.map(\.columns)),
+      iterator([head], row(.head)),
+      iterator(registry.account.map { [[.text($0.bytes)]] } ?? [], row(.account)),
+      iterator(registry.apps) { row(AppRecord(id: $0, app: $1), .app) },
+      iterator(registry.history.enumerated()) {
+        row(NumberedIdentifier(number: Int64($0) + 1, identifier: $1), .identifier)
+      },
+      iterator(registry.devices.enumerated()) { row(DeviceRecord(number: Int64($0) + 1, device: $1), .device) },
+      iterator(fleet.map { [$0] } ?? []) { row(FleetRow($0), .fleet) },
+      iterator(registry.records.all) { row(FleetRow($0), .record) },
       AnyIterator(registry.versions.all.lazy.flatMap(records).makeIterator()),
-      rows(.token, registry.tokens.all.lazy.map(\.columns)),
-      AnyIterator(registry.items.all.lazy.map(Record.item).makeIterator()),
+      iterator(registry.tokens.all) { row($0.record, .token) },
+      iterator(registry.items.all, Record.item),
     ]
   }
 
-  private static func rows(_ kind: BackupFormat.Kind, _ rows: some Sequence<[Value]>) -> AnyIterator<Record> {
-    AnyIterator(rows.lazy.map { Record.row(kind, $0) }.makeIterator())
+  private static func iterator<Elements: Sequence>(
+    _ elements: Elements, _ record: @escaping (Elements.Element) -> Record
+  ) -> AnyIterator<Record> { AnyIterator(elements.lazy.map(record).makeIterator()) }
+
+  private static func row(_ kind: BackupFormat.Kind) -> ([Value]) -> Record {
+    { .row(Authenticator.message($0, behind: kind.rawValue)) }
+  }
+
+  private static func row(_ record: some StoredRecord, _ kind: BackupFormat.Kind) -> Record {
+    .row(bytes(of: record, kind))
+  }
+
+  /// Returns a record in the clear: its kind, and the columns of its row without revision and proof.
+  private static func bytes(of record: some StoredRecord, _ kind: BackupFormat.Kind) -> [UInt8] {
+    var row = RowBytes(behind: kind.rawValue)
+    row.append(record)
+    return row.bytes
   }
 
   /// Returns the installed releases, the last report, and the claims.
   private static func records(of history: VersionHistory) -> [Record] {
-    history.releases.map { .row(.release, $0.columns(of: history.subject)) }
-      + (history.current.map { [.row(.report, $0.columns(of: history.subject))] } ?? [])
-      + history.claims.map { .row(.claim, $0.columns(of: history.subject)) }
+    history.releases.map { row(ReleaseRecord(history.subject, $0), .release) }
+      + (history.current.map { [row(ReportRecord(history.subject, $0), .report)] } ?? [])
+      + history.claims.map { row(ClaimRecord(history.subject, $0), .claim) }
   }
 
   // MARK: Encryption
 
-  private func append(_ kind: BackupFormat.Kind, _ values: [Value], isLast: Bool = false) throws(Refusal) {
-    try append(key.encrypt(Authenticator.message(values, behind: kind.rawValue), with: associated(isLast)))
-  }
-
   /// Appends an item and its secret. The secret is in the clear in guarded memory only.
   private func append(_ item: Item, from store: borrowing Store) throws(Refusal) {
     let secret = try store.secret(of: item)
-    var head = Authenticator.message(item.backupColumns, behind: BackupFormat.Kind.item.rawValue)
+    var head = Self.bytes(of: item, .item)
     head.append(BackupFormat.secretForm)
     head.append(number: UInt64(secret.length))
     guard head.count + secret.length <= workspace.size else { throw .broken("an item exceeds the limit of its length") }
@@ -224,22 +239,5 @@ extension MachineMarks {
 
   private func hashed(_ mark: [UInt8]?, _ salt: [UInt8]) -> Value {
     mark.map { .blob(keyedHash($0, key: salt)) } ?? .null
-  }
-}
-
-extension Item {
-  /// The columns of an item in a backup, with label and attributes in the clear: the whole record is encrypted.
-  var backupColumns: [Value] { EncryptedItem(item: self, description: description).columns }
-
-  /// Decodes ``backupColumns``; nil if they are malformed.
-  init?(backupColumns columns: [Value]) {
-    guard columns.count == 12, case .blob(let description) = columns[11] else { return nil }
-    self.init(columns: columns)
-    var texts: [Text] = []
-    // A backup can come from any source, so its text is validated.
-    guard String(validating: description, as: UTF8.self) != nil, texts.replace(terminated: description[...]),
-      let described = Self.described(by: texts)
-    else { return nil }
-    (label, attributes) = described
   }
 }

@@ -48,8 +48,8 @@ extension Opening {
   ///
   /// In that case nothing may be derived from the machine-id. The new store must record that from its first revision
   /// on, because the sealed store is gone.
-  private var firstSettings: Settings {
-    guard isSealedHere else { return Settings() }
-    return Settings(machine: MachineRecord(fingerprint: fingerprint, spentMachine: fingerprint.machine))
+  private var firstSettings: StoredSettings {
+    guard isSealedHere else { return StoredSettings() }
+    return StoredSettings(machine: MachineRecord(fingerprint: fingerprint, spentMachine: fingerprint.machine))
   }
 }

@@ -1,4 +1,5 @@
 import Glibc
+import IdentityCore
 import IdentityWire
 import LinuxSystem
 
@@ -7,12 +8,13 @@ import LinuxSystem
 struct Migration: Equatable, Sendable {
   /// The schema version from which it starts.
   let version: Int64
-  /// The names of the tables that the earlier version lacks.
-  let missing: Set<String>
   /// The table of events.
   let events: Table
   /// The SQL that creates the missing tables, and replaces the table of events.
   let creation: String
+
+  /// Returns the table of that version in place of a table of this version.
+  func replaced(_ table: Table) -> Table { table.place == events.place ? events : table }
 
   /// Whether both start from the same version.
   static func == (one: Migration, other: Migration) -> Bool { one.version == other.version }
@@ -55,7 +57,7 @@ extension Database {
       var next = reading.ledger
       next.revision += 1
       next.digests.includeAllTables()
-      next.digests[.event] = Digest()
+      next.digests[EventBatch.table.place] = Digest()
       next.eventBlocks = EventBlocks()
       // Without events, the number of the last one is kept.
       if let first = reading.events.first { next.lastEvent = first.sequence - 1 }

@@ -87,7 +87,8 @@ extension Database {
   ///
   /// - Parameter key: the new data key, wrapped.
   func create(
-    identity: UUID, created: Timestamp, settings: Settings, key: WrappedKey, _ authenticator: borrowing Authenticator
+    identity: UUID, created: Timestamp, settings: StoredSettings, key: WrappedKey,
+    _ authenticator: borrowing Authenticator
   ) throws(DatabaseError) {
     try transaction { () throws(DatabaseError) in
       try execute(Schema.creation, as: "make the tables")

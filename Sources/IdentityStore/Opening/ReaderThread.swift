@@ -22,18 +22,18 @@ final class ReaderThread {
     let path: String
     let authenticator: Authenticator
     let cipher: ItemCipher?
-    let events: Table
+    let version: Int64
     let middle: Middle
-    let outcome = Locked<Result<PartReading, DatabaseError>>(.success(PartReading()))
+    let outcome = Locked<Result<PartReading, DatabaseError>>(.success(PartReading(version: Schema.version)))
 
     init(
-      _ path: String, _ authenticator: consuming Authenticator, _ cipher: ItemCipher?, events: Table,
+      _ path: String, _ authenticator: consuming Authenticator, _ cipher: ItemCipher?, version: Int64,
       after middle: Middle
     ) {
       self.path = path
       self.authenticator = authenticator
       self.cipher = cipher
-      self.events = events
+      self.version = version
       self.middle = middle
     }
 
@@ -42,8 +42,8 @@ final class ReaderThread {
       do throws(DatabaseError) {
         let database = try Database(path: path, create: false)
         try database.execute("PRAGMA query_only = ON; PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0")
-        var part = PartReading()
-        try part.readEvents(in: events, database, authenticator)
+        var part = PartReading(version: version)
+        try part.readEvents(database, authenticator)
         try part.readIdentifiers(database, authenticator, after: middle.identifier)
         try part.readItems(database, authenticator, cipher, after: middle.item)
         result = .success(part)
@@ -64,22 +64,23 @@ final class ReaderThread {
   /// Both threads have the same work if an app takes 9/8 of the time of an identifier, and an event 1/2.
   ///
   /// - Parameters:
+  ///   - version: the schema version of the database.
   ///   - apps: the number of apps, all of which the caller reads.
   ///   - lastEvent: the number of the last event. The thread reads all events that are kept.
   init?(
-    path: String, events: Table, apps: Int64, lastEvent: Int64, _ database: borrowing Database,
+    path: String, version: Int64, apps: Int64, lastEvent: Int64, _ database: borrowing Database,
     _ authenticator: borrowing Authenticator, _ cipher: ItemCipher?
   ) throws(DatabaseError) {
     guard try database.integer("PRAGMA page_count") ?? 0 >= Self.pages, let own = authenticator.copy() else {
       return nil
     }
-    let identifiers = try database.integer("SELECT max(n) FROM \(Table.identifier.name)") ?? 0
+    let identifiers = try database.integer("SELECT max(n) FROM \(NumberedIdentifier.table.name)") ?? 0
     let kept = min(lastEvent, Int64(Bound.keptEvents))
     // No row is verified yet, so the number may be any.
     middle = Middle(
       identifier: max(0, min(identifiers, identifiers / 2 + (4 * kept - 9 * apps) / 16)),
-      item: (try database.integer("SELECT max(n) FROM \(Table.item.name)") ?? 0) / 2)
-    let work = Work(path, own, cipher, events: events, after: middle)
+      item: (try database.integer("SELECT max(n) FROM \(Item.table.name)") ?? 0) / 2)
+    let work = Work(path, own, cipher, version: version, after: middle)
     self.work = work
     do {
       thread = try Thread(named: "reader") { work.run() }
@@ -96,7 +97,7 @@ final class ReaderThread {
     // Moved out: a second reference would cause another copy.
     let result = work.outcome.withLock { outcome in
       let result = outcome
-      outcome = .success(PartReading())
+      outcome = .success(PartReading(version: Schema.version))
       return result
     }
     return try result.get()
@@ -105,6 +106,8 @@ final class ReaderThread {
 
 /// Events, identifiers and items that were read, with the result of their verification.
 struct PartReading: Sendable {
+  /// The schema version of the database.
+  private let version: Int64
   var rows = ProvenRows()
   /// The verified events in ascending order.
   private(set) var events: [EventLine] = []
@@ -114,23 +117,36 @@ struct PartReading: Sendable {
   /// The verified items in ascending order of their numbers.
   private(set) var items: [HeldItem] = []
 
+  init(version: Int64) { self.version = version }
+
   /// Reads the events.
-  ///
-  /// - Parameter table: the table of the schema version that the database has.
-  mutating func readEvents(
-    in table: Table, _ database: borrowing Database, _ authenticator: borrowing Authenticator
-  ) throws(DatabaseError) {
-    var events: [EventLine] = []
-    var blocks = EventBlocks()
-    var decoder = EventDecoder(table)
-    try rows.read(table, database, authenticator) { row, proof in
-      guard let batch = decoder.batch(in: row), batch.first > events.last?.sequence ?? 0 else { return false }
-      events += batch.lines
-      blocks.add(proof, of: batch.last)
-      return true
+  mutating func readEvents(_ database: borrowing Database, _ authenticator: borrowing Authenticator)
+    throws(DatabaseError)
+  {
+    var read = (events: [EventLine](), blocks: EventBlocks())
+    var reader = RowReader(version: version)
+    if EventBatch.table.since > version {
+      try rows.read(EarlierEvent.self, through: &reader, database, authenticator) { event, proof in
+        Self.add(event.line.map { [$0] }, proof, to: &read)
+      }
+    } else {
+      var decoder = EventDecoder()
+      try rows.read(EventBatch.self, through: &reader, database, authenticator) { batch, proof in
+        Self.add(decoder.lines(of: batch), proof, to: &read)
+      }
     }
-    self.events = events
-    eventBlocks = blocks
+    (events, eventBlocks) = read
+  }
+
+  /// Adds the events of a row; returns false if they do not follow those before.
+  private static func add(
+    _ lines: [EventLine]?, _ proof: Proof, to read: inout (events: [EventLine], blocks: EventBlocks)
+  ) -> Bool {
+    guard let lines, let first = lines.first, let last = lines.last, first.sequence > read.events.last?.sequence ?? 0
+    else { return false }
+    read.events += lines
+    read.blocks.add(proof, of: last.sequence)
+    return true
   }
 
   /// Reads identifiers, with bounds like those of items.
@@ -140,10 +156,12 @@ struct PartReading: Sendable {
   ) throws(DatabaseError) {
     var identifiers: [NumberedIdentifier] = []
     var last = number
-    var decoder = IdentifierDecoder()
-    try rows.read(.identifier, where: Self.condition(after: number, upTo: end), database, authenticator) { row, _ in
-      var columns = RowReader(row)
-      guard let identifier = decoder.identifier(in: &columns), identifier.number > last else { return false }
+    var reader = RowReader(version: version)
+    try rows.read(
+      NumberedIdentifier.self, through: &reader, where: Self.condition(after: number, upTo: end), database,
+      authenticator
+    ) { identifier, _ in
+      guard identifier.number > last else { return false }
       last = identifier.number
       identifiers.append(identifier)
       return true
@@ -162,9 +180,12 @@ struct PartReading: Sendable {
   ) throws(DatabaseError) {
     var items: [HeldItem] = []
     var last = number
-    var decoder = ItemDecoder(cipher)
-    try rows.read(.item, where: Self.condition(after: number, upTo: end), database, authenticator) { row, _ in
-      guard let item = decoder.item(in: row), item.number > last else { return false }
+    let opener = DescriptionOpener(cipher)
+    var reader = RowReader(version: version, unseal: opener.open)
+    try rows.read(
+      Item.self, through: &reader, where: Self.condition(after: number, upTo: end), database, authenticator
+    ) { item, _ in
+      guard item.number > last else { return false }
       last = item.number
       items.append(HeldItem(item))
       return true
@@ -200,41 +221,57 @@ struct ProvenRows: Sendable {
   /// A description of each row that is not as this daemon wrote it.
   private(set) var damage: [String] = []
 
-  /// Returns whether the verified rows of a table are current: none of them is from an earlier time.
+  /// Returns whether the verified rows of the table at a place are current: none of them is from an earlier time.
   ///
   /// The digest must match the verified rows, alone or together with the other rows. If only columns are damaged, the
   /// stored proofs of all rows match. If only proofs are damaged, the proofs computed from the columns match. If rows
   /// were only added, the verified rows match alone.
-  func isCurrent(_ table: Table, by digest: Digest) -> Bool {
-    [Digest(), stored[table], computed[table]].contains { others in
-      var all = digests[table]
+  func isCurrent(_ place: Int, by digest: Digest) -> Bool {
+    [Digest(), stored[place], computed[place]].contains { others in
+      var all = digests[place]
       all.add(others)
       return all == digest
     }
   }
 
-  /// Reads and verifies a table row by row.
+  /// Reads and verifies the records of a type.
   ///
   /// - Parameters:
+  ///   - reader: decodes the rows.
   ///   - condition: a WHERE clause; empty for all rows.
-  ///   - decode: decodes a verified row, given with its proof; returns false if this program would not write such a row.
-  mutating func read(
-    _ table: Table, where condition: String = "", _ database: borrowing Database,
-    _ authenticator: borrowing Authenticator, _ decode: (borrowing RowBytes, Proof) -> Bool
+  ///   - take: takes in a record, given with its proof; returns false if this program would not write such a row.
+  mutating func read<Record: StoredRecord>(
+    _ type: Record.Type, through reader: inout RowReader, where condition: String = "",
+    _ database: borrowing Database, _ authenticator: borrowing Authenticator, _ take: (Record, Proof) -> Bool
   ) throws(DatabaseError) {
+    let table = Table(Record.table)
     let statement = database.prepare("\(table.selecting) \(condition) ORDER BY 1")
+    var record = Record()
     var row = RowBytes()
     while try statement.step() {
-      guard let proof = authenticator.proof(ofRowIn: statement, of: table, into: &row), decode(row, proof) else {
-        let label = table.name == Table.event.name ? EventBatch.label(row.values) : Self.label(row.values)
-        damage.append("a row of \(table.name) (\(label)) is not authentic")
-        incomplete.formUnion(table.records)
-        computed[table].add(authenticator.proof(of: row))
-        if let proof = statement.blob(Int32(table.columns.count)).flatMap({ Proof($0) }) { stored[table].add(proof) }
-        continue
+      let proof = authenticator.proof(ofRowIn: statement, of: table, into: &row)
+      if let proof {
+        row.pass(to: &reader)
+        // The revision follows the fields.
+        if reader.read(&record, before: 1), take(record, proof) {
+          digests[table.place].add(proof)
+          continue
+        }
+        row.fetch(from: reader)
       }
-      digests[table].add(proof)
+      note(row, table, authenticator)
+      if let proof = statement.blob(Int32(table.columns.count)).flatMap({ Proof($0) }) {
+        stored[table.place].add(proof)
+      }
     }
+  }
+
+  /// Notes a row that is not as this daemon wrote it.
+  private mutating func note(_ row: borrowing RowBytes, _ table: Table, _ authenticator: borrowing Authenticator) {
+    let label = table.name == EventBatch.table.name ? EventBatch.label(row.values) : Self.label(row.values)
+    damage.append("a row of \(table.name) (\(label)) is not authentic")
+    incomplete.formUnion(table.kinds)
+    computed[table.place].add(authenticator.proof(of: row))
   }
 
   /// Adds the rows of another reading.

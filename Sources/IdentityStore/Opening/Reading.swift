@@ -43,37 +43,31 @@ struct Reading {
     try readDataKey(database, authenticator, &found, keys)
     let cipher = cipher(keys)
     var thread: ReaderThread?
-    let table = migration?.events ?? .event
     if let path {
       thread = try ReaderThread(
-        path: path, events: table, apps: ledger.digests[.app].count, lastEvent: ledger.lastEvent, database,
-        authenticator, cipher)
+        path: path, version: version, apps: ledger.digests[AppRecord.table.place].count, lastEvent: ledger.lastEvent,
+        database, authenticator, cipher)
     }
-    try read(.setting, database, authenticator, &found) { $0.apply(setting: $1) }
-    try read(.formerMachine, database, authenticator, &found) { reading, row in
-      guard let former = FormerMachine(columns: row.values) else { return false }
+    try read(StoredSettings.self, database, authenticator, &found) { $0.apply($1) }
+    try read(FormerMachine.self, database, authenticator, &found) { reading, former in
       reading.registry.apply(.machineLeft(former))
       return true
     }
     try readApps(database, authenticator, &found)
-    try read(.device, database, authenticator, &found) { $0.apply(device: $1) }
-    try read(.fleet, database, authenticator, &found) { reading, row in
-      let columns = row.values
-      if let record = FleetRecord(columns: columns) {
-        reading.registry.apply(.fleetRecorded(record, isFirst: true))
-        return true
+    try read(DeviceRecord.self, database, authenticator, &found) { $0.apply($1) }
+    try read(FleetRow.self, database, authenticator, &found) { reading, row in
+      switch row.content {
+      case .record(let record): reading.registry.apply(.fleetRecorded(record, isFirst: true))
+      case .standing(let standing): reading.registry.apply(.fleetAdvanced(standing, isFirst: true))
       }
-      guard let standing = FleetStanding(columns: columns) else { return false }
-      reading.registry.apply(.fleetAdvanced(standing, isFirst: true))
       return true
     }
-    try read(.backup, database, authenticator, &found) { reading, row in
-      guard let made = row.values[1].time else { return false }
-      reading.registry.apply(.backupTaken(made, isFirst: true))
+    try read(LastBackup.self, database, authenticator, &found) { reading, backup in
+      reading.registry.apply(.backupTaken(backup.made, isFirst: true))
       return true
     }
-    var part = PartReading()
-    if thread == nil { try part.readEvents(in: table, database, authenticator) }
+    var part = PartReading(version: version)
+    if thread == nil { try part.readEvents(database, authenticator) }
     try part.readIdentifiers(database, authenticator, upTo: thread?.middle.identifier)
     try part.readItems(database, authenticator, cipher, upTo: thread?.middle.item)
     try readVersions(database, authenticator, &found)
@@ -96,10 +90,10 @@ struct Reading {
   /// - Parameter isCounted: whether the row of `store`, which contains the digests, was verified.
   private mutating func judge(_ found: ProvenRows, isCounted: Bool) {
     var inDoubt: Records = isCounted ? [] : .all
-    for table in Table.proven where isCounted && !found.isCurrent(table, by: ledger.digests[table]) {
-      let name = table.place == Table.event.place ? (migration?.events ?? .event).name : table.name
-      nameWrongRows(of: name, found.digests[table], ledger.digests[table])
-      inDoubt.formUnion(table.records)
+    for table in Schema.tables where isCounted && !found.isCurrent(table.place, by: ledger.digests[table.place]) {
+      let name = migration?.replaced(table).name ?? table.name
+      nameWrongRows(of: name, found.digests[table.place], ledger.digests[table.place])
+      inDoubt.formUnion(table.kinds)
     }
     registry.doubt(inDoubt, incomplete: found.incomplete.subtracting(.events))
     if inDoubt.contains(.events) { events = [] }
@@ -122,20 +116,22 @@ struct Reading {
   }
 }
 
-// MARK: - Rows
+// MARK: - Records
 
 extension Reading {
-  /// Reads a table row by row.
+  /// Reads the records of a type.
   ///
   /// - Parameters:
   ///   - found: receives the digests and the damage of the rows.
-  ///   - decode: decodes a verified row; returns false if this program would not write such a row.
-  mutating func read(
-    _ table: Table, _ database: borrowing Database, _ authenticator: borrowing Authenticator,
-    _ found: inout ProvenRows, _ decode: (inout Reading, borrowing RowBytes) -> Bool
+  ///   - take: takes in a record; returns false if this program would not write such a row.
+  mutating func read<Record: StoredRecord>(
+    _ type: Record.Type, _ database: borrowing Database, _ authenticator: borrowing Authenticator,
+    _ found: inout ProvenRows, _ take: (inout Reading, Record) -> Bool
   ) throws(DatabaseError) {
-    if migration?.missing.contains(table.name) == true { return }
-    try found.read(table, database, authenticator) { row, _ in decode(&self, row) }
+    let version = migration?.version ?? Schema.version
+    guard Record.table.since <= version else { return }
+    var reader = RowReader(version: version)
+    try found.read(type, through: &reader, database, authenticator) { record, _ in take(&self, record) }
   }
 
   /// Reads the row of `store`.
@@ -181,9 +177,9 @@ extension Reading {
     _ database: borrowing Database, _ authenticator: borrowing Authenticator, _ found: inout ProvenRows,
     _ keys: StoreKeys
   ) throws(DatabaseError) {
-    try read(.dataKey, database, authenticator, &found) { reading, row in
-      reading.ledger.wrappedKey = WrappedKey(columns: row.values)
-      return reading.ledger.wrappedKey != nil
+    try read(WrappedKey.self, database, authenticator, &found) { reading, key in
+      reading.ledger.wrappedKey = key
+      return true
     }
     if let wrapped = ledger.wrappedKey {
       unwrapped = keys.ring.unwrap(wrapped, of: store)
@@ -203,12 +199,8 @@ extension Reading {
     _ database: borrowing Database, _ authenticator: borrowing Authenticator, _ found: inout ProvenRows
   ) throws(DatabaseError) {
     var apps: [(Text, App)] = []
-    try read(.app, database, authenticator, &found) { _, row in
-      var columns = RowReader(row)
-      guard let id = columns.text() else { return false }
-      columns = RowReader(row)
-      guard let app = App(reading: &columns) else { return false }
-      apps.append((id, app))
+    try read(AppRecord.self, database, authenticator, &found) { _, record in
+      apps.append((record.id, record.app))
       return true
     }
     registry.restore(apps)
@@ -217,20 +209,40 @@ extension Reading {
   private mutating func readUses(
     _ database: borrowing Database, _ authenticator: borrowing Authenticator, _ found: inout ProvenRows
   ) throws(DatabaseError) {
-    try read(.use, database, authenticator, &found) { reading, row in
-      let columns = row.values
-      guard let id = columns[0].asText, let use = AppUse(columns: columns) else { return false }
-      if id == AppUse.daemon {
-        reading.registry.apply(.dayBegan(use, isFirst: true))
-      } else {
-        reading.registry.apply(.appUsed(id, use, isFirst: true))
-      }
+    try read(AppUseRecord.self, database, authenticator, &found) { reading, record in
+      reading.registry.apply(
+        record.id.isEmpty
+          ? .dayBegan(record.use, isFirst: true) : .appUsed(record.id, record.use, isFirst: true))
       return true
     }
   }
 
-  private mutating func apply(setting row: borrowing RowBytes) -> Bool {
-    guard let settings = Settings(columns: row.values) else { return false }
+  private mutating func readVersions(
+    _ database: borrowing Database, _ authenticator: borrowing Authenticator, _ found: inout ProvenRows
+  ) throws(DatabaseError) {
+    try read(ReleaseRecord.self, database, authenticator, &found) { reading, record in
+      guard record.installed.number > reading.registry.versions.lastRelease else { return false }
+      reading.registry.apply(.version(.installed(record.subject, record.installed)))
+      return true
+    }
+    try read(ReportRecord.self, database, authenticator, &found) { reading, record in
+      guard record.report.number > reading.registry.versions.lastReport else { return false }
+      reading.registry.apply(.version(.reported(record.subject, record.report)))
+      return true
+    }
+    try read(ClaimRecord.self, database, authenticator, &found) { reading, record in
+      guard record.claim.number > reading.registry.versions.lastClaim else { return false }
+      reading.registry.apply(.version(.claimed(record.subject, record.claim)))
+      return true
+    }
+    try read(TokenRecord.self, database, authenticator, &found) { reading, record in
+      guard record.number > reading.registry.tokens.lastNumber else { return false }
+      reading.registry.apply(.tokenStored(Token(record), .confirmed))
+      return true
+    }
+  }
+
+  private mutating func apply(_ settings: StoredSettings) -> Bool {
     ledger.settings = settings
     if let name = settings.account { registry.apply(.accountSet(name)) }
     if let record = settings.machine { registry.apply(.machineRecorded(record)) }
@@ -238,13 +250,10 @@ extension Reading {
     return true
   }
 
-  private mutating func apply(device row: borrowing RowBytes) -> Bool {
-    let columns = row.values
-    guard let number = columns[0].number, number > ledger.lastDevice,
-      let device = ListedDevice(columns: columns)
-    else { return false }
-    (ledger.lastDevice, ledger.devices[device.value]) = (number, number)
-    registry.apply(.deviceListed(device))
+  private mutating func apply(_ record: DeviceRecord) -> Bool {
+    guard record.number > ledger.lastDevice else { return false }
+    (ledger.lastDevice, ledger.devices[record.device.value]) = (record.number, record.number)
+    registry.apply(.deviceListed(record.device))
     return true
   }
 }

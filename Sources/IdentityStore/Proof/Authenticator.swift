@@ -1,4 +1,5 @@
 import CSodium
+import IdentityCore
 
 /// Computes and verifies the proof of a row: a MAC (BLAKE2b keyed with the store's key) over table name and columns.
 ///

@@ -14,7 +14,7 @@ struct Ledger: Sendable {
   /// The epoch as it is written in the row of `store`.
   private var epochText = Text(UUID.zero)
   /// The content of the row of `setting`.
-  var settings = Settings()
+  var settings = StoredSettings()
   /// The wrapped data key of items; nil in a store of an earlier version.
   var wrappedKey: WrappedKey?
   /// The number of identifiers ever stored, which is the row number of the last one.
@@ -39,7 +39,7 @@ struct Ledger: Sendable {
   func append(to row: inout RowBytes, identity: UUID, created: Timestamp) {
     if let ownRow {
       // Copied, to avoid formatting the values again.
-      row.append(valuesOf: ownRow, upTo: ownRow.end(ofColumns: Table.store.lasting))
+      row.append(values: ownRow.bytes[ownRow.start..<ownRow.end(ofColumns: Table.store.lasting)])
     } else {
       row.append(1)
       row.append(identity)
@@ -48,7 +48,7 @@ struct Ledger: Sendable {
     row.append(revision)
     digests.append(to: &row)
     row.append(lastEvent)
-    row.append(epochText)
+    row.append(.text, epochText.bytes)
   }
 }
 
@@ -63,7 +63,7 @@ extension UUID {
       throw DatabaseError(action: "draw an epoch: \(error)", code: 10)
     }
     return UUID(
-      high: RowBytes.number(at: 0, in: bytes), low: RowBytes.number(at: 8, in: bytes)
+      high: RowColumn.number(at: 0, in: bytes), low: RowColumn.number(at: 8, in: bytes)
     ).stamped(version: 4)
   }
 }
@@ -72,7 +72,7 @@ extension UUID {
 struct TableDigests: Sendable {
   private var digests = InlineArray<15, Digest>(repeating: Digest())
   /// The number of digests to encode. A store of an earlier schema version has fewer tables.
-  private var count = Table.proven.count
+  private var count = Schema.tables.count
 
   init() {}
 
@@ -87,7 +87,7 @@ struct TableDigests: Sendable {
       let start = place * Self.length
       guard
         let digest = Digest(
-          count: Int64(bitPattern: RowBytes.number(at: start, in: bytes)),
+          count: Int64(bitPattern: RowColumn.number(at: start, in: bytes)),
           bytes: Array(bytes[(start + 8)..<(start + Self.length)]))
       else { return nil }
       digests[place] = digest
@@ -103,10 +103,10 @@ struct TableDigests: Sendable {
     }
   }
 
-  /// The digest of one of the ``Table/proven`` tables.
-  subscript(_ table: Table) -> Digest {
-    get { digests[table.place] }
-    set { digests[table.place] = newValue }
+  /// The digest of the table at a place.
+  subscript(_ place: Int) -> Digest {
+    get { digests[place] }
+    set { digests[place] = newValue }
   }
 
   /// Adds a row of the table at a place.
@@ -119,16 +119,6 @@ struct TableDigests: Sendable {
   mutating func add(_ other: TableDigests) {
     for place in digests.indices { digests[place].add(other.digests[place]) }
   }
-}
-
-/// The content of the only row of `setting`.
-struct Settings: Equatable, Sendable {
-  /// The name of the account.
-  var account: Text?
-  /// The machine on which the daemon runs; nil before it was recorded.
-  var machine: MachineRecord?
-  /// Whether the store was sealed.
-  var isSealed = false
 }
 
 /// The digests of blocks of events with consecutive numbers.

@@ -9,8 +9,8 @@ struct Edit {
   let tables: Tables
   let cipher: ItemCipher?
   private(set) var ledger: Ledger
-  /// The row that is being written.
-  private var row = RowBytes()
+  /// Holds the row that is being written.
+  private var writer: RowWriter
   /// The stored row that is replaced or removed.
   private var found = RowBytes()
 
@@ -23,6 +23,7 @@ struct Edit {
     self.tables = tables
     self.ledger = ledger
     self.cipher = cipher
+    writer = RowWriter(cipher)
   }
 
   /// Writes changes.
@@ -67,53 +68,62 @@ struct Edit {
 
   private mutating func apply(_ change: Change, _ authenticator: borrowing Authenticator) throws(DatabaseError) {
     switch change {
-    case .appInstalled(let id, let app): try insert(app.columns(id: id), tables.app, authenticator)
-    case .appUpdated(let id, let app): try replace(app.columns(id: id), tables.app, authenticator)
-    case .appUninstalled(let id): try remove(.text(id.bytes), tables.app, authenticator)
-    case .appUsed(let id, let use, let isFirst): try store(use, of: id, isFirst: isFirst, authenticator)
-    case .appUseForgotten(let id): try remove(.text(id.bytes), tables.use, authenticator)
-    case .dayBegan(let use, let isFirst): try store(use, of: AppUse.daemon, isFirst: isFirst, authenticator)
+    case .appInstalled(let id, let app): try insert(AppRecord(id: id, app: app), authenticator)
+    case .appUpdated(let id, let app): try replace(AppRecord(id: id, app: app), authenticator)
+    case .appUninstalled(let id): try remove(.text(id.bytes), AppRecord.self, authenticator)
+    case .appUsed(let id, let use, let isFirst): try store(AppUseRecord(of: id, use), isFirst, authenticator)
+    case .appUseForgotten(let id): try remove(.text(id.bytes), AppUseRecord.self, authenticator)
+    case .dayBegan(let use, let isFirst): try store(AppUseRecord(of: nil, use), isFirst, authenticator)
     case .identifierMade(let identifier): try make(identifier, authenticator)
-    case .identifierRemembered(let identifier):
-      ledger.identifiers += 1
-      try insert(identifier.columns(number: ledger.identifiers), tables.identifier, authenticator)
+    case .identifierRemembered(let identifier): try append(identifier, authenticator)
     case .identifierEnded(let scope, let end):
       guard ledger.inForce[scope] != nil else { throw .impossible("end an identifier that is not in force") }
       try self.end(scope, end, authenticator)
-    case .identifierForgotten(let forgotten): try forget(forgotten, authenticator)
+    case .identifierForgotten(let forgotten): try remove(forgotten, isWhole: true, authenticator)
     case .deviceSuspected: break
     case .machineRecorded(let record):
       ledger.settings.machine = record
-      try replace(ledger.settings.columns, tables.setting, authenticator)
-    case .machineLeft(let former): try insert(former.columns, tables.formerMachine, authenticator)
-    case .machineAcknowledged(let former): try replace(former.columns, tables.formerMachine, authenticator)
-    case .machineForgotten(let number): try remove(.integer(number), tables.formerMachine, authenticator)
+      try replace(ledger.settings, authenticator)
+    case .machineLeft(let former): try insert(former, authenticator)
+    case .machineAcknowledged(let former): try replace(former, authenticator)
+    case .machineForgotten(let number): try remove(.integer(number), FormerMachine.self, authenticator)
     case .accountSet(let name):
       ledger.settings.account = name
-      try replace(ledger.settings.columns, tables.setting, authenticator)
+      try replace(ledger.settings, authenticator)
     case .deviceListed(let device):
       ledger.lastDevice += 1
-      try insert(device.columns(number: ledger.lastDevice), tables.device, authenticator)
+      try insert(DeviceRecord(number: ledger.lastDevice, device: device), authenticator)
       ledger.devices[device.value] = ledger.lastDevice
     case .deviceDescribed(let device): try replace(device.value, with: device, authenticator)
     case .deviceReplaced(let previous, let device): try replace(previous, with: device, authenticator)
     case .deviceUnlisted(let value): try unlist(value, authenticator)
-    case .fleetAdvanced(let standing, isFirst: true): try insert(standing.columns, tables.fleet, authenticator)
-    case .fleetAdvanced(let standing, isFirst: false): try replace(standing.columns, tables.fleet, authenticator)
-    case .fleetRecorded(let record, isFirst: true): try insert(record.columns, tables.fleet, authenticator)
-    case .fleetRecorded(let record, isFirst: false): try replace(record.columns, tables.fleet, authenticator)
-    case .fleetForgotten(let device): try remove(Value(device), tables.fleet, authenticator)
-    case .backupTaken(let made, isFirst: true): try insert(made.backupColumns, tables.backup, authenticator)
-    case .backupTaken(let made, isFirst: false): try replace(made.backupColumns, tables.backup, authenticator)
+    case .fleetAdvanced(let standing, let isFirst): try store(FleetRow(standing), isFirst, authenticator)
+    case .fleetRecorded(let record, let isFirst): try store(FleetRow(record), isFirst, authenticator)
+    case .fleetForgotten(let device): try remove(Value(device), FleetRow.self, authenticator)
+    case .backupTaken(let made, let isFirst): try store(LastBackup(made: made), isFirst, authenticator)
     case .itemStored(let item, let secret, let change): try store(item, secret, change, authenticator)
-    case .itemDeleted(let item): try delete(item, authenticator)
+    case .itemDeleted(let item):
+      try remove(item, authenticator)
+      try tables.secret.remove(item.number)
     case .version(let change): try apply(change, authenticator)
-    case .tokenStored(let token, let change): try store(token, change, authenticator)
-    case .tokenDeleted(let token): try remove(token, authenticator)
+    case .tokenStored(let token, let change): try store(token.record, change == .created, authenticator)
+    case .tokenDeleted(let token): try remove(token.record, authenticator)
     case .sealed:
       ledger.settings.isSealed = true
-      try replace(ledger.settings.columns, tables.setting, authenticator)
+      try replace(ledger.settings, authenticator)
     case .epochBegan(let epoch): begin(epoch)
+    }
+  }
+
+  private mutating func apply(_ change: VersionChange, _ authenticator: borrowing Authenticator) throws(DatabaseError) {
+    switch change {
+    case .installed(let subject, let installed): try insert(ReleaseRecord(subject, installed), authenticator)
+    case .reinstalled(let subject, let installed): try replace(ReleaseRecord(subject, installed), authenticator)
+    case .reported(let subject, let report): try insert(ReportRecord(subject, report), authenticator)
+    case .claimed(let subject, let claim): try insert(ClaimRecord(subject, claim), authenticator)
+    case .releaseForgotten(let subject, let installed): try remove(ReleaseRecord(subject, installed), authenticator)
+    case .reportForgotten(let subject, let report): try remove(ReportRecord(subject, report), authenticator)
+    case .claimForgotten(let subject, let claim): try remove(ClaimRecord(subject, claim), authenticator)
     }
   }
 
@@ -123,9 +133,15 @@ struct Edit {
     if ledger.inForce[identifier.scope] != nil {
       try end(identifier.scope, .init(time: identifier.created, cause: identifier.cause), authenticator)
     }
-    ledger.identifiers += 1
-    try insert(identifier.columns(number: ledger.identifiers), tables.identifier, authenticator)
+    try append(identifier, authenticator)
     if identifier.end == nil { ledger.inForce[identifier.scope] = ledger.identifiers }
+  }
+
+  private mutating func append(_ identifier: Identifier, _ authenticator: borrowing Authenticator)
+    throws(DatabaseError)
+  {
+    ledger.identifiers += 1
+    try insert(NumberedIdentifier(number: ledger.identifiers, identifier: identifier), authenticator)
   }
 
   private mutating func end(_ scope: Scope, _ how: Identifier.End, _ authenticator: borrowing Authenticator)
@@ -133,32 +149,11 @@ struct Edit {
   {
     guard let number = ledger.inForce.removeValue(forKey: scope) else { return }
     let key = Value.integer(number)
-    guard var identifier = Identifier(columns: try remove(key, tables.identifier, authenticator)),
-      identifier.scope == scope, identifier.end == nil
-    else { throw .unproven(Table.identifier.name, key) }
+    try remove(key, NumberedIdentifier.self, authenticator)
+    guard var identifier = found(NumberedIdentifier.self)?.identifier, identifier.scope == scope, identifier.end == nil
+    else { throw .unproven(NumberedIdentifier.table.name, key) }
     identifier.end = how
-    try insert(identifier.columns(number: number), tables.identifier, authenticator)
-  }
-
-  private mutating func forget(_ forgotten: NumberedIdentifier, _ authenticator: borrowing Authenticator)
-    throws(DatabaseError)
-  {
-    let key = Value.integer(forgotten.number)
-    guard Identifier(columns: try remove(key, tables.identifier, authenticator)) == forgotten.identifier else {
-      throw .unproven(Table.identifier.name, key)
-    }
-  }
-
-  // MARK: Uses
-
-  private mutating func store(
-    _ use: AppUse, of id: Text, isFirst: Bool, _ authenticator: borrowing Authenticator
-  ) throws(DatabaseError) {
-    if isFirst {
-      try insert(use.columns(of: id), tables.use, authenticator)
-    } else {
-      try replace(use.columns(of: id), tables.use, authenticator)
-    }
+    try insert(NumberedIdentifier(number: number, identifier: identifier), authenticator)
   }
 
   // MARK: Devices
@@ -167,7 +162,7 @@ struct Edit {
     throws(DatabaseError)
   {
     guard let number = ledger.devices[value] else { throw .impossible("replace a device that is not listed") }
-    try replace(device.columns(number: number), tables.device, authenticator)
+    try replace(DeviceRecord(number: number, device: device), authenticator)
     guard device.value != value else { return }
     ledger.devices[value] = nil
     ledger.devices[device.value] = number
@@ -177,7 +172,7 @@ struct Edit {
     guard let number = ledger.devices.removeValue(forKey: value) else {
       throw .impossible("remove a device that is not listed")
     }
-    try remove(.integer(number), tables.device, authenticator)
+    try remove(.integer(number), DeviceRecord.self, authenticator)
   }
 
   // MARK: Items
@@ -185,29 +180,17 @@ struct Edit {
   private mutating func store(
     _ item: Item, _ secret: SealedSecret, _ change: ItemChange, _ authenticator: borrowing Authenticator
   ) throws(DatabaseError) {
-    guard let cipher, let (row, ciphertext) = item.encrypted(with: secret, cipher) else {
+    guard let cipher, let ciphertext = item.encrypted(secret, cipher) else {
       throw .impossible("encrypt a secret without its key")
     }
-    if change == .added {
-      try insert(row, tables.item, authenticator)
-    } else {
-      try replace(row, tables.item, authenticator)
-    }
+    try store(item, change == .added, authenticator)
     try tables.secret.replace(item, ciphertext)
-  }
-
-  private mutating func delete(_ item: Item, _ authenticator: borrowing Authenticator) throws(DatabaseError) {
-    let number = Value.integer(item.number)
-    guard Item(columns: try remove(number, tables.item, authenticator))?.key == item.key else {
-      throw .unproven(Table.item.name, number)
-    }
-    try tables.secret.remove(item.number)
   }
 
   /// Writes the data key in its current wrapping.
   mutating func wrap(_ key: WrappedKey, _ authenticator: borrowing Authenticator) throws(DatabaseError) {
-    if ledger.wrappedKey != nil { try remove(.integer(1), tables.dataKey, authenticator) }
-    try insert(key.columns, tables.dataKey, authenticator)
+    if ledger.wrappedKey != nil { try remove(.integer(1), WrappedKey.self, authenticator) }
+    try insert(key, authenticator)
     ledger.wrappedKey = key
   }
 
@@ -217,11 +200,11 @@ struct Edit {
   mutating func append(_ events: [EventLine], _ authenticator: borrowing Authenticator) throws(DatabaseError) {
     var rest = events[...]
     while !rest.isEmpty {
-      let batch = EventBatch(rest.prefix(EventBatch.most))
-      guard batch.first == ledger.lastEvent + 1, batch.isWithoutGap else {
-        throw .impossible("store events \(batch.first) to \(batch.last) behind event \(ledger.lastEvent)")
+      let lines = rest.prefix(EventBatch.most)
+      guard let batch = EventBatch(lines), batch.first == ledger.lastEvent + 1 else {
+        throw .impossible("store events from \(lines.first?.sequence ?? 0) behind event \(ledger.lastEvent)")
       }
-      ledger.eventBlocks.add(try insert(batch, tables.event, authenticator), of: batch.last)
+      ledger.eventBlocks.add(try insert(batch, authenticator), of: batch.last)
       ledger.lastEvent = batch.last
       rest = rest.dropFirst(EventBatch.most)
     }
@@ -237,9 +220,9 @@ struct Edit {
     let first = EventBlocks.start(of: ledger.lastEvent - Int64(Bound.keptEvents) + 1)
     let old = ledger.eventBlocks.remove(before: first)
     guard try tables.oldEvents.remove(before: first) == old.reduce(0, { $0 + $1.count }) else {
-      throw .unproven(Table.event.name, .integer(ledger.firstEvent))
+      throw .unproven(EventBatch.table.name, .integer(ledger.firstEvent))
     }
-    for block in old { ledger.digests[.event].remove(block) }
+    for block in old { ledger.digests[EventBatch.table.place].remove(block) }
     ledger.firstEvent = first
   }
 
@@ -249,9 +232,9 @@ struct Edit {
   mutating func begin(_ epoch: UUID) { ledger.epoch = epoch }
 
   /// Writes the row of `setting` in a new store.
-  mutating func begin(_ settings: Settings, _ authenticator: borrowing Authenticator) throws(DatabaseError) {
+  mutating func begin(_ settings: StoredSettings, _ authenticator: borrowing Authenticator) throws(DatabaseError) {
     ledger.settings = settings
-    try insert(settings.columns, tables.setting, authenticator)
+    try insert(settings, authenticator)
   }
 
   /// Writes the row of `store`, replacing the existing one.
@@ -265,56 +248,111 @@ struct Edit {
     } else if let previous {
       _ = try tables.store.find(.integer(1), into: &found, authenticator)
       write(previous, identity: identity, created: created)
-      guard row.bytes == found.bytes else { throw .unproven(Table.store.name, .integer(1)) }
+      guard writer.row.bytes == found.bytes else { throw .unproven(Table.store.name, .integer(1)) }
     }
     write(ledger, identity: identity, created: created)
     if previous == nil {
-      _ = try tables.store.insert(&row, authenticator)
+      _ = try tables.store.insert(&writer.row, authenticator)
     } else {
-      _ = try tables.store.replace(&row, authenticator)
+      _ = try tables.store.replace(&writer.row, authenticator)
     }
-    ledger.ownRow = row
+    ledger.ownRow = writer.row
   }
 
   private mutating func write(_ ledger: Ledger, identity: UUID, created: Timestamp) {
-    row.begin(tables.store.table)
-    ledger.append(to: &row, identity: identity, created: created)
+    writer.row.begin(tables.store.table)
+    ledger.append(to: &writer.row, identity: identity, created: created)
+  }
+
+  private mutating func store(
+    _ record: consuming some StoredRecord, _ isFirst: Bool, _ authenticator: borrowing Authenticator
+  )
+    throws(DatabaseError)
+  {
+    if isFirst {
+      try insert(record, authenticator)
+    } else {
+      try replace(record, authenticator)
+    }
   }
 
   @discardableResult
-  mutating func insert(
-    _ content: some StoredRow, _ table: TableStatements, _ authenticator: borrowing Authenticator
-  ) throws(DatabaseError) -> Proof {
-    write(content, table)
-    row.append(ledger.revision)
-    let proof = try table.insert(&row, authenticator)
-    ledger.digests.add(proof, at: table.table.place)
+  private mutating func insert<Record: StoredRecord>(
+    _ record: consuming Record, _ authenticator: borrowing Authenticator
+  )
+    throws(DatabaseError) -> Proof
+  {
+    let statements = tables[Record.self]
+    write(record, statements.table)
+    writer.row.append(ledger.revision)
+    let proof = try statements.insert(&writer.row, authenticator)
+    ledger.digests.add(proof, at: statements.table.place)
     return proof
   }
 
-  @discardableResult
-  mutating func remove(_ key: Value, _ table: TableStatements, _ authenticator: borrowing Authenticator)
-    throws(DatabaseError) -> [Value]
-  {
-    ledger.digests.remove(try table.find(key, into: &found, authenticator), at: table.table.place)
-    try table.remove(key)
-    return found.values
-  }
-
   /// Replaces the row with the same key. The first ``Table/lasting`` columns must be unchanged.
-  mutating func replace(
-    _ content: some StoredRow, _ table: TableStatements, _ authenticator: borrowing Authenticator
-  ) throws(DatabaseError) {
-    let proof = try table.find(content.key, into: &found, authenticator)
-    write(content, table)
-    row.append(ledger.revision)
-    guard row.begins(like: found, columns: table.table.lasting) else { throw .unproven(table.table.name, content.key) }
-    ledger.digests.remove(proof, at: table.table.place)
-    ledger.digests.add(try table.replace(&row, authenticator), at: table.table.place)
+  private mutating func replace<Record: StoredRecord>(
+    _ record: consuming Record, _ authenticator: borrowing Authenticator
+  )
+    throws(DatabaseError)
+  {
+    let statements = tables[Record.self]
+    write(record, statements.table)
+    writer.row.append(ledger.revision)
+    let removed = try find(writer.row.key ?? .null, statements, same: statements.table.lasting, authenticator)
+    let added = try statements.replace(&writer.row, authenticator)
+    ledger.digests.remove(removed, at: statements.table.place)
+    ledger.digests.add(added, at: statements.table.place)
   }
 
-  private mutating func write(_ content: some StoredRow, _ table: TableStatements) {
-    row.begin(table.table)
-    content.append(to: &row)
+  /// Removes the row of a record. The first ``Table/lasting`` columns must be those of the record, or all of them.
+  private mutating func remove<Record: StoredRecord>(
+    _ record: consuming Record, isWhole: Bool = false, _ authenticator: borrowing Authenticator
+  ) throws(DatabaseError) {
+    let statements = tables[Record.self]
+    write(record, statements.table)
+    let same = isWhole ? Record.table.columns.count : statements.table.lasting
+    try remove(writer.row.key ?? .null, statements, same: same, authenticator)
+  }
+
+  /// Removes the row with a key.
+  private mutating func remove<Record: StoredRecord>(
+    _ key: Value, _ type: Record.Type, _ authenticator: borrowing Authenticator
+  ) throws(DatabaseError) { try remove(key, tables[Record.self], same: 0, authenticator) }
+
+  private mutating func remove(
+    _ key: Value, _ statements: TableStatements, same: Int, _ authenticator: borrowing Authenticator
+  ) throws(DatabaseError) {
+    let removed = try find(key, statements, same: same, authenticator)
+    try statements.remove(key)
+    ledger.digests.remove(removed, at: statements.table.place)
+  }
+
+  /// Finds and verifies the stored row with a key.
+  ///
+  /// - Parameter same: the number of first columns that must be those of the row that is being written.
+  private mutating func find(
+    _ key: Value, _ statements: TableStatements, same: Int, _ authenticator: borrowing Authenticator
+  ) throws(DatabaseError) -> Proof {
+    let proof = try statements.find(key, into: &found, authenticator)
+    guard same == 0 || writer.row.begins(like: found, columns: same) else {
+      throw .unproven(statements.table.name, key)
+    }
+    return proof
+  }
+
+  /// Returns the record in the stored row that was found last; nil if this program would not write such a row.
+  private mutating func found<Record: StoredRecord>(_ type: Record.Type) -> Record? {
+    var reader = RowReader()
+    found.pass(to: &reader)
+    defer { found.fetch(from: reader) }
+    var record = Record()
+    // The revision follows.
+    return reader.read(&record, before: 1) ? record : nil
+  }
+
+  private mutating func write(_ record: consuming some StoredRecord, _ table: Table) {
+    writer.row.begin(table)
+    writer.append(record)
   }
 }

@@ -2,43 +2,27 @@ import IdentityCore
 import IdentityWire
 import LinuxSystem
 
-/// Consecutive events of one transaction, which share a row of `event_batch` and its proof.
-struct EventBatch: StoredRow {
-  /// The maximum number of events in a batch. It bounds the number of events behind a damaged byte that are lost, too.
-  static let most = 256
-
-  /// The events, at least one.
-  let lines: ArraySlice<EventLine>
-  /// The sequence number of the first event.
-  let first: Int64
-  /// The sequence number of the last event.
-  let last: Int64
-
-  init(_ lines: ArraySlice<EventLine>) {
-    self.lines = lines
-    first = lines.first?.sequence ?? 0
-    last = lines.last?.sequence ?? 0
-  }
-
-  /// Whether there are events, and their numbers ascend by one.
-  var isWithoutGap: Bool {
-    first > 0 && zip(lines, lines.dropFirst()).allSatisfy { $0.sequence + 1 == $1.sequence }
-  }
-
-  var key: Value { .integer(last) }
-
-  /// Appends the columns.
-  func append(to row: inout RowBytes) {
-    row.append(last)
-    row.append(first)
-    let count = lines.reduce(0) { $0 + $1.audience.storedLength + 1 + $1.bytes.count }
-    row.append(.blob, count: count) { bytes in
-      for line in lines {
-        line.audience.append(to: &bytes)
+extension EventBatch {
+  /// Encodes events; nil if there are none, or if their numbers do not ascend by one.
+  init?(_ events: ArraySlice<EventLine>) {
+    guard let first = events.first?.sequence, let last = events.last?.sequence, Self.isWithoutGap(events) else {
+      return nil
+    }
+    var lines: [UInt8] = []
+    let count = events.reduce(0) { $0 + $1.audience.storedLength + 1 + $1.bytes.count }
+    lines.append(addingCapacity: count) { bytes in
+      for event in events {
+        event.audience.append(to: &bytes)
         bytes.append(0)
-        unsafe line.bytes.withUnsafeBytes { unsafe bytes.append($0) }
+        unsafe event.bytes.withUnsafeBytes { unsafe bytes.append($0) }
       }
     }
+    self.init(first...last, lines: lines)
+  }
+
+  /// Returns whether there are events, and their numbers ascend by one.
+  fileprivate static func isWithoutGap(_ events: ArraySlice<EventLine>) -> Bool {
+    events.first?.sequence ?? 0 > 0 && zip(events, events.dropFirst()).allSatisfy { $0.sequence + 1 == $1.sequence }
   }
 
   /// Returns the numbers of the events of a row for a message.
@@ -48,24 +32,18 @@ struct EventBatch: StoredRow {
   }
 }
 
-/// Decodes the rows of a table of events.
+/// Decodes the events of batches, one after the other.
 struct EventDecoder {
-  private let isEarlier: Bool
-  /// The audience decoded last. Following events with the same audience share its storage.
-  private var known: (bytes: ArraySlice<UInt8>, audience: Audience)?
+  /// The audience decoded last, and its stored form. Following events with the same audience share its storage.
+  private var known: Audience?
+  private var knownForm: ArraySlice<UInt8> = []
 
-  /// Creates a decoder for a table: that of this schema version, or the earlier one.
-  init(_ table: Table) { isEarlier = table.name == Table.earlierEvent.name }
-
-  /// Decodes a row; nil if this program would not write such a row.
-  mutating func batch(in row: borrowing RowBytes) -> EventBatch? {
-    var columns = RowReader(row)
-    if isEarlier { return Event(earlier: &columns).map { EventBatch([EventLine($0)]) } }
-    guard let last = columns.number(), let first = columns.number(), let bytes = columns.bytes(.blob),
-      let lines = lines(in: bytes)
+  /// Returns the events of a batch; nil if this program would not write such a batch.
+  mutating func lines(of batch: EventBatch) -> [EventLine]? {
+    guard let lines = lines(in: batch.lines[...]), lines.first?.sequence == batch.first,
+      lines.last?.sequence == batch.last, EventBatch.isWithoutGap(lines[...])
     else { return nil }
-    let batch = EventBatch(lines[...])
-    return batch.first == first && batch.last == last && batch.isWithoutGap ? batch : nil
+    return lines
   }
 
   private mutating func lines(in bytes: ArraySlice<UInt8>) -> [EventLine]? {
@@ -84,27 +62,50 @@ struct EventDecoder {
   }
 
   private mutating func audience(_ bytes: ArraySlice<UInt8>) -> Audience? {
-    if let known, known.bytes.elementsEqual(bytes) { return known.audience }
-    guard let audience = Audience(storedForm: bytes) else { return nil }
-    known = (bytes, audience)
-    return audience
+    if !knownForm.elementsEqual(bytes) {
+      known = Audience(storedForm: bytes)
+      knownForm = bytes
+    }
+    return known
   }
 }
 
-extension Event {
-  /// Decodes the columns of a row of schema version 1.
-  ///
-  /// `attributes` holds name and value of each attribute, each terminated by a NUL, which no text contains.
-  fileprivate init?(earlier row: inout RowReader) {
-    guard let sequence = row.number(), let time = row.time(), let topic = row.word(Topic.self), let name = row.text(),
-      let audience = row.bytes(.text).flatMap({ Audience(storedForm: $0) }), let bytes = row.bytes(.blob)
-    else { return nil }
+/// An event in schema version 1, which had a row for each. The table had the digest of ``EventBatch``.
+struct EarlierEvent: StoredRecord {
+  static let table = RecordTable("event", of: Self.self, place: EventBatch.table.place, .events)
+
+  private var sequence: Int64 = 0
+  private var time = Timestamp(milliseconds: 0)
+  private var topic = Topic.device
+  private var name = Text("")
+  private var audience = Text("")
+  /// The name and the value of each attribute, each terminated by a NUL, which no text contains.
+  private var attributes: [UInt8] = []
+
+  init() {}
+
+  mutating func visit(_ fields: inout some FieldVisitor) {
+    fields.field("sequence", &sequence)
+    fields.field("time", &time)
+    fields.field("topic", &topic)
+    fields.field("name", &name)
+    fields.field("audience", &audience)
+    fields.field("attributes", &attributes)
+  }
+
+  /// The event; nil if no program would have written such a row.
+  var line: EventLine? {
     var texts: [Text] = []
-    guard texts.replace(terminated: bytes), texts.count.isMultiple(of: 2) else { return nil }
-    let attributes = stride(from: 0, to: texts.count, by: 2).map { Attribute(texts[$0], texts[$0 + 1]) }
-    self.init(sequence: sequence, time: time, topic: topic, name: name, attributes: attributes, audience: audience)
+    guard let audience = Audience(storedForm: audience.bytes[...]), texts.replace(terminated: attributes[...]),
+      texts.count.isMultiple(of: 2)
+    else { return nil }
+    let attributes = stride(from: 0, to: texts.count, by: 2).map { Event.Attribute(texts[$0], texts[$0 + 1]) }
+    return EventLine(
+      Event(sequence: sequence, time: time, topic: topic, name: name, attributes: attributes, audience: audience))
   }
 }
+
+extension Topic: StoredWord {}
 
 // The stored form of an audience: `sharing`, `vendor:VENDOR`, `app:APP` or `group:GROUP`.
 extension Audience {
@@ -152,22 +153,7 @@ extension Text {
   fileprivate static let group: Text = "group:"
 }
 
-extension [UInt8] {
-  /// Appends a text and a terminating NUL.
-  fileprivate mutating func append(terminated text: Text) {
-    append(contentsOf: text.bytes)
-    append(0)
-  }
-}
-
 extension [Text] {
-  /// The texts as bytes, each terminated by a NUL. No text contains a NUL.
-  var terminated: [UInt8] {
-    var bytes: [UInt8] = []
-    for text in self { bytes.append(terminated: text) }
-    return bytes
-  }
-
   /// Decodes texts that are each terminated by a NUL, in place of the present ones. A text that is equal to the one in
   /// its place keeps that one's storage.
   ///
@@ -176,11 +162,12 @@ extension [Text] {
     var texts = 0
     var place = 0
     while let end = bytes.span.firstIndex(of: 0, from: place) {
-      let text = bytes[(bytes.startIndex + place)..<(bytes.startIndex + end)]
+      let text = bytes.span.extracting(place..<end)
       if texts == count {
         append(Text(trusted: [UInt8](text)))
-      } else if !text.isSame(as: self[texts].bytes) {
-        self[texts] = Text(trusted: [UInt8](text))
+      } else {
+        let known = self[texts].bytes
+        if !text.isSame(as: known.span) { self[texts] = Text(trusted: [UInt8](text)) }
       }
       texts += 1
       place = end + 1
@@ -195,7 +182,7 @@ final class OldEventStatement: Sendable {
   private let removal: Statement
 
   init(_ database: borrowing Database) {
-    removal = database.prepare("DELETE FROM \(Table.event.name) WHERE \(Table.event.columns[0]) < ?1")
+    removal = database.prepare("DELETE FROM \(EventBatch.table.name) WHERE last < ?1")
   }
 
   /// Removes the batches whose last event is before a sequence number.

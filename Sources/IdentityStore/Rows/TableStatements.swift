@@ -66,42 +66,20 @@ final class TableStatements: Sendable {
 /// The statements of all tables.
 final class Tables: Sendable {
   let store: TableStatements
-  let setting: TableStatements
-  let app: TableStatements
-  let identifier: TableStatements
-  let device: TableStatements
-  let event: TableStatements
   let oldEvents: OldEventStatement
-  let dataKey: TableStatements
-  let item: TableStatements
   let secret: SecretStatements
-  let release: TableStatements
-  let report: TableStatements
-  let claim: TableStatements
-  let token: TableStatements
-  let use: TableStatements
-  let formerMachine: TableStatements
-  let fleet: TableStatements
-  let backup: TableStatements
+  /// The statements of the tables of records, each at the index that is its ``Table/place``.
+  private let ofRecords: [TableStatements]
 
   init(_ database: borrowing Database) throws(DatabaseError) {
     store = TableStatements(.store, database)
-    setting = TableStatements(.setting, database)
-    app = TableStatements(.app, database)
-    identifier = TableStatements(.identifier, database)
-    device = TableStatements(.device, database)
-    event = TableStatements(.event, database)
     oldEvents = OldEventStatement(database)
-    dataKey = TableStatements(.dataKey, database)
-    item = TableStatements(.item, database)
     secret = try SecretStatements(database)
-    release = TableStatements(.release, database)
-    report = TableStatements(.report, database)
-    claim = TableStatements(.claim, database)
-    token = TableStatements(.token, database)
-    use = TableStatements(.use, database)
-    formerMachine = TableStatements(.formerMachine, database)
-    fleet = TableStatements(.fleet, database)
-    backup = TableStatements(.backup, database)
+    var ofRecords: [TableStatements] = []
+    for table in Schema.tables { ofRecords.append(TableStatements(table, database)) }
+    self.ofRecords = ofRecords
   }
+
+  /// The statements of the table of a record.
+  subscript<Record: StoredRecord>(_ type: Record.Type) -> TableStatements { ofRecords[Record.table.place] }
 }

@@ -3,7 +3,7 @@ import IdentityCore
 import LinuxSystem
 
 /// The source of a master key.
-package enum KeySource: String, Sendable {
+package enum KeySource: String, StoredWord, Sendable {
   /// The credential `identityd.key` of the service manager.
   case credential
   /// The file in the state directory.
@@ -79,15 +79,34 @@ final class MasterKey: Sendable {
   }
 }
 
-/// The data key as it is stored.
-struct WrappedKey: Equatable, Sendable {
+/// The data key as it is stored, wrapped in a master key.
+struct WrappedKey: StoredRecord, Equatable {
+  static let table = RecordTable("data_key", of: Self.self, place: 5, .items)
+
   /// The ID of the master key that wrapped the data key.
-  let master: Text
+  private(set) var master = Text("")
   /// The source of that master key.
-  let source: KeySource
+  private(set) var source = KeySource.file
   /// The time at which the data key was wrapped.
-  let created: Timestamp
-  let ciphertext: [UInt8]
+  private(set) var created = Timestamp(milliseconds: 0)
+  private(set) var ciphertext: [UInt8] = []
+
+  init() {}
+
+  init(master: Text, source: KeySource, created: Timestamp, ciphertext: [UInt8]) {
+    self.master = master
+    self.source = source
+    self.created = created
+    self.ciphertext = ciphertext
+  }
+
+  mutating func visit(_ fields: inout some FieldVisitor) {
+    fields.only()
+    fields.field("master", &master)
+    fields.field("source", &source)
+    fields.field("created", &created)
+    fields.field("sealed", &ciphertext)
+  }
 
   /// Returns the associated data, which binds the wrapped data key to its store.
   fileprivate static func associated(_ store: UUID) -> [UInt8] { Array("identityd data key \(store)".utf8) }
