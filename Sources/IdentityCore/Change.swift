@@ -9,12 +9,12 @@ package indirect enum Change: Equatable, Sendable {
   case appUpdated(Text, App)
   /// An app was uninstalled.
   case appUninstalled(Text)
-  /// An installed app without a manifest was used. `isFirst` is true if no use of the app is recorded yet.
-  case appUsed(Text, AppUse, isFirst: Bool)
+  /// An installed app without a manifest was used.
+  case appUsed(Text, AppUse)
   /// The record of an app's last use was removed, because the app is uninstalled.
   case appUseForgotten(Text)
-  /// The daemon began another day. `isFirst` is true if no day is recorded yet.
-  case dayBegan(AppUse, isFirst: Bool)
+  /// The daemon began another day.
+  case dayBegan(AppUse)
   /// An identifier came into force and ended the previous identifier of its scope.
   case identifierMade(Identifier)
   /// A past identifier was added to the history from a backup.
@@ -44,14 +44,14 @@ package indirect enum Change: Equatable, Sendable {
   case deviceReplaced(previous: UUID, ListedDevice)
   /// A device was removed from the list.
   case deviceUnlisted(UUID)
-  /// The fleet got a counter, a generation or a run. `isFirst` is true if none of them is recorded yet.
-  case fleetAdvanced(FleetStanding, isFirst: Bool)
-  /// The record or the tombstone of a device was stored. `isFirst` is true if no message about the device was stored yet.
-  case fleetRecorded(FleetRecord, isFirst: Bool)
+  /// The fleet got a counter, a generation or a run.
+  case fleetAdvanced(FleetStanding)
+  /// The record or the tombstone of a device was stored.
+  case fleetRecorded(FleetRecord)
   /// The record or the tombstone of a device was removed, because it belongs to another account.
   case fleetForgotten(UUID)
-  /// A client read a backup to its end that was made at this time. `isFirst` is true if no backup is recorded yet.
-  case backupTaken(Timestamp, isFirst: Bool)
+  /// A client read a backup to its end that was made at this time.
+  case backupTaken(Timestamp)
   /// An item was added or changed.
   case itemStored(Item, SealedSecret, ItemChange)
   /// An item was deleted.

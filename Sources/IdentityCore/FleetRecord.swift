@@ -14,17 +14,17 @@ package struct FleetRecord: OrderedElement, Equatable {
   }
 
   /// The device that the message is about.
-  package let device: UUID
+  package internal(set) var device: UUID
   /// The number of times that the device has joined the account.
-  package let generation: UInt32
+  package internal(set) var generation: UInt32
   /// The counter of the author.
-  package let counter: UInt64
+  package internal(set) var counter: UInt64
   /// Whether the message is a tombstone.
-  package let isGone: Bool
+  package internal(set) var isGone: Bool
   /// Whether another machine may speak for the device, because one is a copy of the other.
-  package let isSuspect: Bool
+  package internal(set) var isSuspect: Bool
   /// The message in Base64 with padding. Equal messages have equal texts.
-  package let message: Text
+  package internal(set) var message: Text
 
   package var key: UUID { device }
 

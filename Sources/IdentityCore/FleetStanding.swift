@@ -8,8 +8,7 @@ package struct FleetStanding: Equatable, Sendable {
   /// The runs of the fleet on this device, newest first, at most ``Bound/fleetRuns``. Each has 16 random bytes.
   package var runs: [UUID]
 
-  /// Creates a standing. The default is that of a device that has no fleet yet.
-  package init(counter: Int64 = 0, generation: UInt32 = 0, runs: [UUID] = []) {
+  package init(counter: Int64, generation: UInt32 = 0, runs: [UUID] = []) {
     self.counter = counter
     self.generation = generation
     self.runs = runs

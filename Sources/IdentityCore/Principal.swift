@@ -122,8 +122,8 @@ extension Principal {
   package init?(app: Text, _ subordinates: SubordinateUsers) {
     if let user = app.owner ?? app.user {
       self = .user(subordinates.owner(of: user))
-    } else if app.bytes.starts(with: "container:".utf8) {
-      self = .container(Text(trusted: Array(app.bytes.dropFirst("container:".utf8.count))))
+    } else if app.begins(with: .containerMark) {
+      self = .container(Text(trusted: Array(app.bytes.dropFirst(Text.containerMark.bytes.count))))
     } else {
       return nil
     }
@@ -136,8 +136,8 @@ extension Text {
   /// The forms are `unit:NAME@UID`, `unit:NAME:UID` and `container:ID@UID`. The ID of a system service matches none of
   /// these forms, because the name of a service ends with `.service`.
   package var owner: UInt32? {
-    let isUnit = bytes.starts(with: "unit:".utf8)
-    guard isUnit || bytes.starts(with: "container:".utf8),
+    let isUnit = begins(with: .unitMark)
+    guard isUnit || begins(with: .containerMark),
       let mark = bytes.lastIndex(where: { $0 == UInt8(ascii: "@") || isUnit && $0 == UInt8(ascii: ":") })
     else { return nil }
     return UInt32(String(decoding: bytes[(mark + 1)...], as: UTF8.self))
@@ -145,7 +145,13 @@ extension Text {
 
   /// The user in the ID `user:UID` of an app without a manifest, else nil.
   fileprivate var user: UInt32? {
-    guard bytes.starts(with: "user:".utf8) else { return nil }
-    return UInt32(String(decoding: bytes.dropFirst("user:".utf8.count), as: UTF8.self))
+    guard begins(with: .userMark) else { return nil }
+    return UInt32(String(decoding: bytes.dropFirst(Self.userMark.bytes.count), as: UTF8.self))
   }
+
+  fileprivate static let unitMark: Text = "unit:"
+  fileprivate static let containerMark: Text = "container:"
+  fileprivate static let userMark: Text = "user:"
+
+  fileprivate func begins(with mark: Text) -> Bool { bytes.span.begins(with: mark.bytes.span) }
 }

@@ -99,9 +99,9 @@ extension Registry {
     switch change {
     case .appInstalled(let id, let app), .appUpdated(let id, let app): apps.store(app, as: id)
     case .appUninstalled(let id): apps.remove(id)
-    case .appUsed(let id, let use, isFirst: _): uses[id] = use
+    case .appUsed(let id, let use): uses[id] = use
     case .appUseForgotten(let id): uses[id] = nil
-    case .dayBegan(let new, isFirst: _): day = new
+    case .dayBegan(let new): day = new
     case .identifierMade(let identifier):
       history.end(identifier.scope, .init(time: identifier.created, cause: identifier.cause))
       history.append(identifier)
@@ -121,10 +121,10 @@ extension Registry {
     case .deviceDescribed(let device): devices.replace(device.value, with: device)
     case .deviceReplaced(let previous, let device): devices.replace(previous, with: device)
     case .deviceUnlisted(let value): devices.remove(value)
-    case .fleetAdvanced(let standing, isFirst: _): fleetState.change { $0.standing = standing }
-    case .fleetRecorded(let record, isFirst: _): fleetState.change { $0.records.store(record) }
+    case .fleetAdvanced(let standing): fleetState.change { $0.standing = standing }
+    case .fleetRecorded(let record): fleetState.change { $0.records.store(record) }
     case .fleetForgotten(let device): fleetState.change { $0.records.remove(device) }
-    case .backupTaken(let made, isFirst: _): lastBackup = made
+    case .backupTaken(let made): lastBackup = made
     case .itemStored(let item, _, _): items.store(item)
     case .itemDeleted(let item): items.remove(item.key)
     case .version(let change): versions.apply(change)

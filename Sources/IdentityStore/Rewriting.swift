@@ -124,7 +124,7 @@ extension Store {
         throw error
       }
       try requireAcknowledged(
-        try Reading(path: "\(directory.folder.path)/\(Self.draftName)", authenticator, keys, options.migrations),
+        try Reading(path: "\(directory.folder.path)/\(Self.draftName)", authenticator, keys),
         "the draft of the store")
       try directory.folder.rename(Self.draftName, to: Self.rewrittenName)
       try directory.folder.synchronize()
@@ -133,13 +133,13 @@ extension Store {
     files = nil
     try Self.finishRewrite(in: directory)
     let database = try Self.connect(path, options, readOnly: false)
-    var reading = try Reading(database, authenticator, keys, options.migrations)
+    var reading = try Reading(database, authenticator, keys)
     try requireAcknowledged(reading, "the rewritten store")
     try database.checkpoint()
     files = try OpenFiles(database, in: directory)
     measure()
     // The migration at the start failed, so it is repeated.
-    if reading.migration != nil {
+    if reading.version < Schema.version {
       reading = try Self.migrated(reading, &files, in: directory, authenticator, keys, options)
     }
     ledger = reading.ledger
@@ -179,7 +179,7 @@ extension Store {
     try removeDraft(in: directory)
     guard try directory.folder.status(of: rewrittenName) != nil, key.isKnown else { return }
     let path = "\(directory.folder.path)/\(rewrittenName)"
-    if try Reading(path: path, key.authenticator, keys, options.migrations).damage.isEmpty {
+    if try Reading(path: path, key.authenticator, keys).damage.isEmpty {
       try finishRewrite(in: directory)
       notices.append(.finishedRewrite)
     } else {

@@ -79,7 +79,7 @@ import Testing
       "a forged use of an app", "INSERT INTO app_use VALUES ('user:7', 1, 1, 1, x'00')", refused: ["app list"],
       unproven: "uses of apps"),
     Damage(
-      "a forged message of the fleet", "INSERT INTO fleet VALUES ('', 1, 1, 0, 0, NULL, NULL, 1, x'00')",
+      "a forged message of the fleet", "INSERT INTO fleet VALUES ('x', 1, 1, 0, 0, 'x', 1, x'00')",
       refused: ["devices"], unproven: "fleet"),
     Damage(
       "a forged time of a backup", "INSERT INTO backup VALUES (1, '2020-01-01T00:00:00.000Z', 1, x'00')", refused: [],

@@ -19,10 +19,10 @@ struct BackupTimeTests {
   @Test func `only the first record adds a row, and the same time changes nothing`() {
     var life = Life()
     let times = [5_000, 6_000].map { Timestamp(milliseconds: $0) }
-    #expect(life.registry.changes(forBackup: times[0]) == [.backupTaken(times[0], isFirst: true)])
+    #expect(life.registry.changes(forBackup: times[0]) == [.backupTaken(times[0])])
     record(5_000, &life)
     #expect(life.registry.changes(forBackup: times[0]).isEmpty)
-    #expect(life.registry.changes(forBackup: times[1]) == [.backupTaken(times[1], isFirst: false)])
+    #expect(life.registry.changes(forBackup: times[1]) == [.backupTaken(times[1])])
   }
 
   @Test func `a record is no event`() {

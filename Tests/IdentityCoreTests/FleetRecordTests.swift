@@ -141,7 +141,7 @@ struct FleetRecordTests {
     let own = try #require(life.registry[.device]?.value)
     #expect(try put(record(own, 3, 1), name: "old", &life) == "OK changed")
     #expect(life.registry.devices[own]?.name == "desk")
-    #expect(life.registry.fleet == FleetStanding(generation: 3))
+    #expect(life.registry.fleet == FleetStanding(counter: 0, generation: 3))
     let opened = life.answer("fleet open run=40414243444546474849\(String(repeating: "0", count: 12))", as: root)
     #expect(opened.last?.contains(" generation=3 counter=0 ") == true)
     #expect(try life.ask(.putTombstone(tombstone(own, 4, 2)), as: root) == ["OK"])
@@ -183,8 +183,8 @@ struct FleetRecordTests {
     life.take(
       (1...most).flatMap { number in
         [
-          .fleetRecorded(record(given(number), 1, 1), isFirst: true),
-          .fleetRecorded(tombstone(UUID(high: 1, low: number), 1, 1), isFirst: true),
+          .fleetRecorded(record(given(number), 1, 1)),
+          .fleetRecorded(tombstone(UUID(high: 1, low: number), 1, 1)),
         ]
       })
     let full = Refusal.limit("16384 records or 32768 messages of the fleet are kept, which is the limit")

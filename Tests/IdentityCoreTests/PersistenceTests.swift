@@ -99,9 +99,9 @@ struct ReadBackTests {
     if let account = written.account { read.apply(.accountSet(account)) }
     if let machine = written.machine { read.apply(.machineRecorded(machine)) }
     for former in written.formerMachines { read.apply(.machineLeft(former)) }
-    if let fleet = written.fleet { read.apply(.fleetAdvanced(fleet, isFirst: true)) }
-    for record in written.records.all { read.apply(.fleetRecorded(record, isFirst: true)) }
-    if let backup = written.lastBackup { read.apply(.backupTaken(backup, isFirst: true)) }
+    if let fleet = written.fleet { read.apply(.fleetAdvanced(fleet)) }
+    for record in written.records.all { read.apply(.fleetRecorded(record)) }
+    if let backup = written.lastBackup { read.apply(.backupTaken(backup)) }
     if written.isSealed { read.apply(.sealed) }
     read.resume(after: written.lastEvent)
     #expect(read == written)

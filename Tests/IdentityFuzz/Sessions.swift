@@ -317,9 +317,9 @@ struct World {
     if let account = registry.account { read.apply(.accountSet(account)) }
     if let machine = registry.machine { read.apply(.machineRecorded(machine)) }
     for former in registry.formerMachines { read.apply(.machineLeft(former)) }
-    if let fleet = registry.fleet { read.apply(.fleetAdvanced(fleet, isFirst: true)) }
-    for record in registry.records.all { read.apply(.fleetRecorded(record, isFirst: true)) }
-    if let backup = registry.lastBackup { read.apply(.backupTaken(backup, isFirst: true)) }
+    if let fleet = registry.fleet { read.apply(.fleetAdvanced(fleet)) }
+    for record in registry.records.all { read.apply(.fleetRecorded(record)) }
+    if let backup = registry.lastBackup { read.apply(.backupTaken(backup)) }
     if registry.isSealed { read.apply(.sealed) }
     read.resume(after: registry.lastEvent)
     // Deleted rows are not read back, and their numbers may be used again. All else must be equal.

@@ -144,13 +144,13 @@ struct CommitTests {
     func use(_ day: Int64) -> AppUse { AppUse(day: day, date: Day(number: 20_000 + day)) }
     var changes: [[Change]] = [
       [
-        .appInstalled(id, App(installed: Timestamp(milliseconds: 1))), .dayBegan(use(1), isFirst: true),
-        .appUsed(id, use(1), isFirst: true),
+        .appInstalled(id, App(installed: Timestamp(milliseconds: 1))), .dayBegan(use(1)),
+        .appUsed(id, use(1)),
       ]
     ]
     try workspace.commit(changes)
     for step in [
-      [.dayBegan(use(2), isFirst: false), .appUsed(id, use(2), isFirst: false)],
+      [.dayBegan(use(2)), .appUsed(id, use(2))],
       [.appUseForgotten(id), .appUninstalled(id)],
     ] as [[Change]] {
       try workspace.commit([step])

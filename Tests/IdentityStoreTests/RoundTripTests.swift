@@ -120,12 +120,6 @@ struct RoundTripTests {
 
 /// Changes that do not match the stored rows are refused.
 struct RefusedChangeTests {
-  private static let ofFleet: [(String, Change)] = [
-    ("a record twice", .fleetRecorded(message(32, counter: 5), isFirst: true)),
-    ("a missing record replaced", .fleetRecorded(message(99, counter: 5), isFirst: false)),
-    ("a missing record forgotten", .fleetForgotten(uuid(99))),
-  ]
-
   static let impossible: [(String, [RecordedChange])] =
     [
       ("a missing app updated", [.appUpdated("nobody", App(installed: start))]),
@@ -140,6 +134,7 @@ struct RefusedChangeTests {
         [.deviceReplaced(previous: uuid(99), ListedDevice(value: uuid(98), added: start))]
       ),
       ("an unlisted device removed", [.deviceUnlisted(uuid(99))]),
+      ("a missing record of the fleet forgotten", [.fleetForgotten(uuid(99))]),
       (
         "a missing release reinstalled",
         [.version(.reinstalled(.app(versionedApp), release(99, firstRelease)))]
@@ -158,7 +153,7 @@ struct RefusedChangeTests {
       ("another provider's token in its place", [.tokenStored(otherProvider, .replaced)]),
     ].map { ($0.0, $0.1.map { RecordedChange($0, event: nil) }) } + [
       ("an event with a number too high", [event(52)]), ("an event with a repeated number", [event(50)]),
-    ] + ofFleet.map { ($0.0, [RecordedChange($0.1, event: nil)]) }
+    ]
 
   /// The second token with the provider of the third one.
   private static let otherProvider = Token(

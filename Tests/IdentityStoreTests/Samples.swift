@@ -79,6 +79,15 @@ let fullApp = App(
     return manifest
   }())
 
+/// An app that runs in a container.
+let containedApp = App(
+  installed: later(1),
+  manifest: {
+    var manifest = Manifest(vendor: "com.example")
+    manifest.container = "web"
+    return manifest
+  }())
+
 /// A machine record with a suspicion and a spent machine-id.
 let fullMachine = MachineRecord(
   fingerprint: MachineFingerprint(machine: "0a0a", hardware: "0b0b"),
@@ -145,19 +154,19 @@ private let deviceLife: [[Change]] = [
     .machineLeft(formerMachine(3, isAcknowledged: false)),
   ],
   [.machineAcknowledged(formerMachine(1, isAcknowledged: true)), .machineForgotten(2)],
-  [.fleetAdvanced(FleetStanding(counter: 7), isFirst: true)],
-  [.fleetAdvanced(FleetStanding(counter: .max, generation: .max, runs: [uuid(41), uuid(40)]), isFirst: false)],
+  [.fleetAdvanced(FleetStanding(counter: 7))],
+  [.fleetAdvanced(FleetStanding(counter: .max, generation: .max, runs: [uuid(41), uuid(40)]))],
   [
-    .fleetRecorded(message(32, counter: 1, isSuspect: true), isFirst: true),
-    .fleetRecorded(message(33, counter: .max), isFirst: true),
-    .fleetRecorded(message(35, counter: 0, isGone: true), isFirst: true),
+    .fleetRecorded(message(32, counter: 1, isSuspect: true)),
+    .fleetRecorded(message(33, counter: .max)),
+    .fleetRecorded(message(35, counter: 0, isGone: true)),
   ],
   [
-    .fleetRecorded(message(32, counter: 1 << 63), isFirst: false),
-    .fleetRecorded(message(33, counter: 2, isGone: true), isFirst: false), .fleetForgotten(uuid(35)),
+    .fleetRecorded(message(32, counter: 1 << 63)),
+    .fleetRecorded(message(33, counter: 2, isGone: true)), .fleetForgotten(uuid(35)),
   ],
-  [.backupTaken(later(50), isFirst: true)],
-  [.backupTaken(later(51), isFirst: false)],
+  [.backupTaken(later(50))],
+  [.backupTaken(later(51))],
 ]
 
 /// Returns the changes that seal a store, as before a golden image is made of it.

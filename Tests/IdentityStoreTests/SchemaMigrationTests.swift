@@ -6,88 +6,83 @@ import Testing
 
 @testable import IdentityStore
 
-/// The migration of a store of schema version 1, which lacks the tables `former_machine`, `fleet` and `backup`, and has
-/// one event in each row.
-struct SchemaMigrationTests {
+/// The migration of stores of earlier schema versions.
+@Suite(.serialized) struct SchemaMigrationTests {
+  /// A schema version, with the content that a store of this version can have.
+  struct Earlier: Sendable, CustomTestStringConvertible {
+    let version: Int64
+    let changes: [[Change]]
+    /// The events of the store, and its content.
+    let events: [Event]
+    let registry: Registry
+
+    init(_ version: Int64) {
+      self.version = version
+      changes = EarlierTables.changes.filter { changes in !changes.contains { $0.since > version } }
+      var registry = Registry()
+      events = changes.flatMap { registry.recorded($0).compactMap(\.event) }
+      self.registry = registry
+    }
+
+    var testDescription: String { "version \(version)" }
+
+    static let all = [Earlier(1), Earlier(2)]
+  }
+
   private let options = Store.Options()
-  private let changes = (sample(apps: 4) + life).filter { !$0.contains { $0.isInLaterTable } }
-  /// The events of the store, and its content.
-  private let events: [Event]
-  private let registry: Registry
 
-  init() {
-    var registry = Registry()
-    events = changes.flatMap { registry.recorded($0).compactMap(\.event) }
-    self.registry = registry
+  /// Makes a store of an earlier version, with an empty log.
+  private func make(_ earlier: Earlier, _ workspace: Workspace) throws {
+    try workspace.commit(earlier.changes, withEvents: true)
+    try write(earlier, workspace)
+    try workspace.sql("PRAGMA user_version = \(earlier.version)")
   }
 
-  /// Makes a store of version 1: without the later tables, without their digests in the row of `store`, and with its own
-  /// table of events.
-  private func makeEarlier(_ workspace: Workspace) throws {
-    try workspace.commit(changes, withEvents: true)
-    try workspace.sql(
-      """
-      CREATE TABLE event (
-        sequence INTEGER PRIMARY KEY, time TEXT NOT NULL, topic TEXT NOT NULL, name TEXT NOT NULL,
-        audience TEXT NOT NULL, attributes BLOB NOT NULL, revision INTEGER NOT NULL, proof BLOB NOT NULL
-      ) STRICT
-      """)
-    try writeEarlier(workspace)
-    try workspace.sql(
-      """
-      DROP TABLE event_batch; DROP TABLE former_machine; DROP TABLE fleet; DROP TABLE backup; PRAGMA user_version = 1
-      """)
-  }
-
-  private func writeEarlier(_ workspace: Workspace) throws {
+  private func write(_ earlier: Earlier, _ workspace: Workspace) throws {
     let directory = try workspace.openState()
     let key = try StoreKey.read(in: directory.folder)
     var credentials = KeyCredentials()
     let keys = try StoreKeys(KeyRing(&credentials), in: directory.folder)
     let database = try Store.connect(workspace.path(Store.fileName), options, readOnly: false)
-    let reading = try Reading(database, key.authenticator, keys, options.migrations)
+    let reading = try Reading(database, key.authenticator, keys)
     try database.transaction { () throws(DatabaseError) in
       var next = reading.ledger
-      next.digests.forgetLaterTables()
-      next.digests[EventBatch.table.place] = Digest()
-      let earlier = Table(EarlierEvent.table)
-      let table = TableStatements(earlier, database)
-      for event in events {
-        var row = RowBytes()
-        row.begin(earlier)
-        event.append(earlier: &row)
-        row.append(next.revision)
-        next.digests[EventBatch.table.place].add(try table.insert(&row, key.authenticator))
-      }
+      next.digests.keepTables(earlier.version < 2 ? 12 : 15)
+      try EarlierTables.write(reading.registry, &next, database, key.authenticator)
+      if earlier.version < 2 { try EarlierTables.write(earlier.events, &next, database, key.authenticator) }
       var edit = Edit(try Tables(database), next, nil)
       try edit.finish(
         identity: reading.store, created: reading.created, after: reading.ledger, key.authenticator)
     }
   }
 
-  private func expectMigrated(_ workspace: Workspace, at place: SourceLocation = #_sourceLocation) throws {
+  private func expectMigrated(_ workspace: Workspace, _ earlier: Earlier, at place: SourceLocation = #_sourceLocation)
+    throws
+  {
     #expect(try workspace.sql("PRAGMA user_version") == "\(Schema.version)\n", sourceLocation: place)
     let content = try workspace.found()
-    #expect(content.registry == registry && content.condition == .writable, sourceLocation: place)
-    #expect(content.events == events.map { EventLine($0) }, sourceLocation: place)
+    #expect(content.registry == earlier.registry && content.condition == .writable, sourceLocation: place)
+    #expect(content.events == earlier.events.map { EventLine($0) }, sourceLocation: place)
     #expect(content.notices == [], sourceLocation: place)
   }
 
-  @Test func `row 18: an earlier store becomes a store of this version in one transaction`() throws {
+  @Test(arguments: Earlier.all)
+  func `row 18: an earlier store becomes a store of this version in one transaction`(earlier: Earlier) throws {
     let workspace = try Workspace()
-    try makeEarlier(workspace)
+    try make(earlier, workspace)
     let revision = try workspace.sql("SELECT revision + 1 FROM store")
     try workspace.withStore(options: options) { _, content in
-      #expect(content.notices == [.migrated(from: 1)])
-      #expect(content.registry == registry && content.condition == .writable)
+      #expect(content.notices == [.migrated(from: earlier.version)])
+      #expect(content.registry == earlier.registry && content.condition == .writable)
     }
     #expect(try workspace.sql("SELECT revision FROM store") == revision)
-    try expectMigrated(workspace)
+    try expectMigrated(workspace, earlier)
   }
 
-  @Test func `rows 9 and 18: a migration that is cut off at any moment leaves one version intact`() throws {
+  @Test(arguments: Earlier.all)
+  func `rows 9 and 18: a migration that is cut off at any moment leaves one version intact`(earlier: Earlier) throws {
     let workspace = try Workspace(inMemory: true)
-    try makeEarlier(workspace)
+    try make(earlier, workspace)
     let files = try migrationInLog(of: workspace)
     let log = try #require(files[Store.logName])
     var migrations = 0
@@ -97,13 +92,14 @@ struct SchemaMigrationTests {
       cut[Store.logName] = Array(log.prefix(length))
       try workspace.restore(cut)
       try workspace.withStore(options: options) { _, content in
-        #expect(content.registry == registry && content.condition == .writable, "\(length) of \(log.count) bytes")
-        migrations += content.notices == [.migrated(from: 1)] ? 1 : 0
+        #expect(
+          content.registry == earlier.registry && content.condition == .writable, "\(length) of \(log.count) bytes")
+        migrations += content.notices == [.migrated(from: earlier.version)] ? 1 : 0
       }
-      try expectMigrated(workspace)
+      try expectMigrated(workspace, earlier)
     }
     // The last start finds the whole log, so it has nothing to migrate.
-    #expect(migrations > 10 && migrations == lengths.count - 1)
+    #expect(migrations > 10 && migrations == lengths.count - 1, "\(migrations) of \(lengths.count)")
   }
 
   /// Migrates the store without a checkpoint, and returns its files: the earlier database, and the migration in the log.
@@ -113,27 +109,30 @@ struct SchemaMigrationTests {
     var credentials = KeyCredentials()
     let keys = try StoreKeys(KeyRing(&credentials), in: directory.folder)
     let database = try Store.connect(workspace.path(Store.fileName), options, readOnly: false)
-    let reading = try Reading(database, key.authenticator, keys, options.migrations)
-    try database.migrate(reading, by: options.migrations[0], key.authenticator)
+    let reading = try Reading(database, key.authenticator, keys)
+    try database.migrate(reading, key.authenticator)
     return try workspace.files(apartFrom: ["identityd.db-shm"])
   }
 
-  @Test func `a damaged store is served as it is and not migrated`() throws {
+  @Test(arguments: Earlier.all)
+  func `a damaged store is served as it is and not migrated`(earlier: Earlier) throws {
     let workspace = try Workspace()
-    try makeEarlier(workspace)
+    try make(earlier, workspace)
     try workspace.sql("UPDATE device SET name = 'x' WHERE n = 4")
     let before = try workspace.read(Store.fileName)
     try workspace.withStore(options: options) { _, content in
       #expect(content.condition.damage != nil)
-      #expect(content.registry.unproven == .devices && content.registry.apps == registry.apps)
+      #expect(content.registry.unproven == .devices && content.registry.apps == earlier.registry.apps)
     }
     #expect(try workspace.read(Store.fileName) == before)
   }
 
-  @Test(.enabled(if: isRoot, "mounting a small file system needs root"), arguments: [4_096, 16_384])
-  func `on a full disk a store is served as it is, and migrated once there is room`(spare: Int) throws {
+  @Test(.enabled(if: isRoot, "mounting a small file system needs root"), arguments: Earlier.all, [4_096, 16_384])
+  func `on a full disk a store is served as it is, and migrated once there is room`(
+    earlier: Earlier, spare: Int
+  ) throws {
     let whole = try Workspace()
-    try makeEarlier(whole)
+    try make(earlier, whole)
     let workspace = try Workspace()
     try workspace.makeState()
     let mounted = try workspace.run("mount", "-t", "tmpfs", "-o", "size=384k,mode=0700", "tmpfs", workspace.state)
@@ -143,54 +142,38 @@ struct SchemaMigrationTests {
     try workspace.fillDisk("ballast", sparing: spare)
     let before = try workspace.read(Store.fileName)
     try workspace.withStore(options: options) { store, content in
-      #expect(content.registry == registry && content.condition == .full)
+      #expect(content.registry == earlier.registry && content.condition == .full)
       #expect(store.commit(installed(1)) == .full)
       let inVain = store.heal()
       #expect(inVain == nil && store.condition == .full)
       #expect(try workspace.read(Store.fileName) == before)
       try workspace.remove("ballast")
       let healed = store.heal()
-      #expect(healed == registry)
+      #expect(healed == earlier.registry)
       try store.mustClose()
     }
-    try expectMigrated(workspace)
-  }
-}
-
-extension Event {
-  /// Appends the columns of a row of schema version 1.
-  fileprivate func append(earlier row: inout RowBytes) {
-    row.append(sequence)
-    row.append(time)
-    row.append(topic.rawValue)
-    row.append(.text, name.bytes)
-    switch audience {
-    case .sharing: row.append("sharing")
-    case .vendor(let vendor): row.append("vendor:\(vendor)")
-    case .app(let app): row.append("app:\(app)")
-    case .group(let group): row.append("group:\(group)")
-    }
-    row.append(.blob, attributes.flatMap { [$0.name, $0.value] }.terminated)
+    try expectMigrated(workspace, earlier)
   }
 }
 
 extension Change {
-  fileprivate var isInLaterTable: Bool {
+  /// The schema version that can store the change.
+  fileprivate var since: Int64 {
     switch self {
     case .machineLeft, .machineAcknowledged, .machineForgotten, .fleetAdvanced, .fleetRecorded, .fleetForgotten,
       .backupTaken:
-      true
-    default: false
+      2
+    default: 1
     }
   }
 }
 
 extension TableDigests {
-  /// Encodes three digests less, as before the later tables were added.
-  fileprivate mutating func forgetLaterTables() {
+  /// Keeps the first digests, as before the later tables were added.
+  fileprivate mutating func keepTables(_ count: Int) {
     var row = RowBytes()
     append(to: &row)
     guard case .blob(let bytes)? = row.values.last else { return }
-    self = TableDigests(Array(bytes.dropLast(3 * (8 + Authenticator.length)))) ?? self
+    self = TableDigests(Array(bytes.prefix(count * (8 + Authenticator.length)))) ?? self
   }
 }

@@ -1,7 +1,8 @@
 import Foundation
 import IdentityCore
-import IdentityStore
 import Testing
+
+@testable import IdentityStore
 
 struct StartTests {
   @Test func `a first start makes a store, keys and witnesses with private modes`() throws {
@@ -84,7 +85,9 @@ struct StartTests {
     #expect(try workspace.files() == before)
   }
 
-  @Test(arguments: [3, 4, 255, Int(Int32.max), -1, Int(Int32.min)])
+  private static let version = Int(Schema.version)
+
+  @Test(arguments: [version + 1, version + 2, 255, Int(Int32.max), -1, Int(Int32.min)])
   func `row 17: a store of a later version is refused and left unchanged`(version: Int) throws {
     let workspace = try Workspace()
     try workspace.commit(sample(apps: 3))
@@ -92,7 +95,7 @@ struct StartTests {
     // The draft of a rewrite by that later version must be left alone too.
     try workspace.write("identityd.db.draft", Array("of a later version".utf8))
     let before = try workspace.files()
-    guard case .newer(let path, let found, 2) = try workspace.failure() else {
+    guard case .newer(let path, let found, Schema.version) = try workspace.failure() else {
       Issue.record("not refused as newer")
       return
     }
@@ -118,14 +121,14 @@ struct StartTests {
     try workspace.commit(sample(apps: 3))
     // The tool is killed, so that the log with the new version remains beside the database.
     let script =
-      "PRAGMA journal_mode=WAL; PRAGMA wal_autocheckpoint=0; PRAGMA user_version=3;\n.system kill -9 $PPID\n"
+      "PRAGMA journal_mode=WAL; PRAGMA wal_autocheckpoint=0; PRAGMA user_version=\(Schema.version + 1);\n.system kill -9 $PPID\n"
     let file = workspace.root + "/script"
     try Data(script.utf8).write(to: URL(filePath: file))
     _ = try workspace.run("/bin/sh", "-c", "exec sqlite3 \"$0\" < \"$1\"", workspace.path("identityd.db"), file)
     try workspace.remove("identityd.db-shm")
     let before = try workspace.files()
     try #require(before["identityd.db-wal"]?.isEmpty == false)
-    guard case .newer(_, 3, 2) = try workspace.failure() else {
+    guard case .newer(_, Schema.version + 1, Schema.version) = try workspace.failure() else {
       Issue.record("not refused as newer")
       return
     }

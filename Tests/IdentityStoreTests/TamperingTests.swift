@@ -1,6 +1,7 @@
 import IdentityCore
-import IdentityStore
 import Testing
+
+@testable import IdentityStore
 
 /// Rows edited with sqlite3, as root might do with good intentions.
 struct TamperingTests {
@@ -71,8 +72,8 @@ struct TamperingTests {
     Edit(
       "a copied app",
       """
-      INSERT INTO app SELECT 'unit:new.service', vendor, unit, user, access_groups, device_identifier, version_order,
-      installed, revision, proof FROM app WHERE id = 'user:7'
+      INSERT INTO app SELECT 'unit:new.service', vendor, unit, container, user, access_groups, rights,
+      device_identifier, version_order, installed, revision, proof FROM app WHERE id = 'user:7'
       """, named: "a row of app (unit:new.service) is not authentic", lost: .nothing),
     Edit(
       "another account", "UPDATE setting SET account = 'thief@example.com'",
@@ -193,10 +194,7 @@ struct TamperingTests {
     #expect(!content.registry.isNothing, "the others go on")
   }
 
-  @Test(arguments: [
-    "app", "identifier", "device", "event_batch", "setting", "store", "data_key", "item", "secret", "installed_release",
-    "version_report", "version_claim", "token", "app_use",
-  ])
+  @Test(arguments: Schema.tables.map(\.name) + ["store", "secret"])
   func `a missing table is not taken for a first start`(table: String) throws {
     let workspace = try Workspace()
     try workspace.commit(sample(apps: 4))
@@ -220,7 +218,7 @@ struct TamperingTests {
       #expect(store.commit([deviceMade]) == content.condition)
     }
     #expect(try workspace.files()["identityd.db"] == before)
-    try workspace.sql("PRAGMA user_version = 2")
+    try workspace.sql("PRAGMA user_version = \(Schema.version)")
     #expect(try workspace.found().registry == Registry(applying: sample(apps: 4) + life))
   }
 }

@@ -17,32 +17,59 @@ package struct AppRecord: StoredRecord {
   /// Without a manifest, all of its columns are NULL.
   package mutating func visit(_ fields: inout some FieldVisitor) {
     fields.field("id", &id)
-    var vendor = app.manifest?.vendor
-    var unit = app.manifest?.packedUnit
-    var users = app.manifest?.packedUsers
-    var grants = app.manifest?.packedGrants
-    var binding = app.manifest?.deviceBinding
-    var order = app.manifest?.versionOrder
+    let written = fields.isReading ? nil : app.manifest
+    var vendor = written?.vendor
+    var unit = written?.unit
+    var container = written?.container
+    var users = written?.joinedUsers
+    var groups = written.map { Text(joining: $0.accessGroups) }
+    var rights = written?.joinedRights
+    var binding = written?.deviceBinding
+    var order = written?.versionOrder
     fields.field("vendor", &vendor)
     fields.field("unit", &unit)
+    fields.field("container", &container, since: 3)
     fields.field("user", &users)
-    fields.field("access_groups", &grants)
+    fields.field("access_groups", &groups)
+    fields.field("rights", &rights, since: 3)
     fields.field("device_identifier", &binding)
     fields.field("version_order", &order)
     fields.field("installed", &app.installed)
     guard fields.isReading else { return }
     app.manifest = nil
-    if let vendor, let grants, let binding, let order {
+    if fields.version < 3 { Self.divide(&unit, &container, &groups, &rights) }
+    if let vendor, let groups, let rights, let binding, let order {
       var manifest = Manifest(vendor: vendor)
-      manifest.packedUnit = unit
-      manifest.packedUsers = users
+      manifest.unit = unit
+      manifest.container = container
+      manifest.joinedUsers = users
+      manifest.accessGroups = groups.words
       manifest.deviceBinding = binding
       manifest.versionOrder = order
-      if !manifest.grant(grants) { fields.refuse() }
+      if !manifest.grant(rights) { fields.refuse() }
       app.manifest = manifest
-    } else if vendor != nil || unit != nil || users != nil || grants != nil || binding != nil || order != nil {
+    } else if vendor != nil || unit != nil || container != nil || users != nil || groups != nil || rights != nil
+      || binding != nil || order != nil
+    {
       fields.refuse()
     }
+  }
+
+  /// Divides the columns of schema version 2, of which `unit` had `container/NAME` for a container, and `access_groups`
+  /// had `right/NAME` for each right. No name of a service or of a group has a slash.
+  private static func divide(
+    _ unit: inout Text?, _ container: inout Text?, _ groups: inout Text?, _ rights: inout Text?
+  ) {
+    let containerMark = Array("container/".utf8)
+    let rightMark = Array("right/".utf8)
+    if let both = unit, both.bytes.starts(with: containerMark) {
+      container = Text(trusted: Array(both.bytes.dropFirst(containerMark.count)))
+      unit = nil
+    }
+    guard let both = groups?.words else { return }
+    let marked = both.filter { $0.bytes.starts(with: rightMark) }
+    groups = Text(joining: both.filter { !$0.bytes.starts(with: rightMark) })
+    rights = Text(joining: marked.map { Text(trusted: Array($0.bytes.dropFirst(rightMark.count))) })
   }
 }
 
@@ -50,24 +77,12 @@ extension Manifest.DeviceBinding: StoredWord {}
 extension VersionOrder: StoredWord {}
 
 extension Manifest {
-  /// The prefix of `unit` for a container. The name of a service has no slash.
-  private static let containerMark = Array("container/".utf8)
-
-  /// The column `unit`: the name of the service, or `container/NAME`.
-  fileprivate var packedUnit: Text? {
-    get { container.map { Text(trusted: Self.containerMark + $0.bytes) } ?? unit }
-    set {
-      guard let newValue, newValue.bytes.starts(with: Self.containerMark) else { return unit = newValue }
-      container = Text(trusted: Array(newValue.bytes.dropFirst(Self.containerMark.count)))
-    }
-  }
-
   /// The column `user`: names of users, joined by spaces, which no name contains, or `*` for everyone.
-  fileprivate var packedUsers: Text? {
+  fileprivate var joinedUsers: Text? {
     get {
       switch users {
       case .unnamed: nil
-      case .named(let names): Text(trusted: Array(names.map(\.bytes).joined(separator: [UInt8(ascii: " ")])))
+      case .named(let names): Text(joining: names)
       case .everyone: "*"
       }
     }
@@ -76,56 +91,70 @@ extension Manifest {
         switch newValue {
         case nil: .unnamed
         case "*"?: .everyone
-        case let names?: .named(names.bytes.split(separator: UInt8(ascii: " ")).map { Text(trusted: Array($0)) })
+        case let names?: .named(names.words)
         }
     }
   }
 
-  /// The prefix of a right in `access_groups`. The name of an access group has no slash.
-  private static let rightMark = Array("right/".utf8)
-
-  /// The column `access_groups`: the names of the groups, and `right/NAME` for each right, joined by spaces.
-  fileprivate var packedGrants: Text {
-    let names = Right.allCases.filter(rights.contains).map { Self.rightMark + $0.rawValue.utf8 }
-    return Text(trusted: Array((accessGroups.map(\.bytes) + names).joined(separator: [UInt8(ascii: " ")])))
+  /// The column `rights`: the words of the rights, joined by spaces.
+  fileprivate var joinedRights: Text {
+    Text(joining: Right.allCases.filter(rights.contains).map { Text($0.rawValue) })
   }
 
-  /// Takes over the words of the column `access_groups`. Returns false if a right is unknown.
-  fileprivate mutating func grant(_ grants: Text) -> Bool {
-    for word in grants.bytes.split(separator: UInt8(ascii: " ")) {
-      if word.starts(with: Self.rightMark) {
-        let name = String(decoding: word.dropFirst(Self.rightMark.count), as: UTF8.self)
-        guard let right = Right(rawValue: name) else { return false }
-        rights.insert(right)
-      } else {
-        accessGroups.append(Text(trusted: Array(word)))
-      }
-    }
-    return true
+  /// Takes over the words of the column `rights`. Returns false if a right is unknown.
+  fileprivate mutating func grant(_ words: Text) -> Bool {
+    let found = words.words.map { Right(rawValue: $0.description) }
+    rights = Set(found.compactMap(\.self))
+    return found.count == rights.count
   }
 }
 
-/// The last use of an app, or the present day of the daemon, as it is stored.
+extension Text {
+  /// Joins words with spaces. No word contains a space.
+  init(joining words: [Text]) {
+    self.init(trusted: Array(words.map(\.bytes).joined(separator: [UInt8(ascii: " ")])))
+  }
+
+  /// The words that spaces join.
+  var words: [Text] { bytes.split(separator: UInt8(ascii: " ")).map { Text(trusted: Array($0)) } }
+}
+
+/// The last use of an app, as it is stored.
 package struct AppUseRecord: StoredRecord {
   package static let table = RecordTable("app_use", of: Self.self, place: 11, .uses)
 
-  /// The ID of the app; empty for the daemon itself, because no app has an empty ID.
+  /// The ID of the app; in schema version 2, empty for the daemon itself.
   package var id: Text
   /// The day.
   package var use: AppUse
 
-  /// Creates a record.
-  ///
-  /// - Parameter app: the ID of the app; nil for the daemon itself.
-  package init(of app: Text?, _ use: AppUse) {
-    id = app ?? .empty
+  package init(of app: Text, _ use: AppUse) {
+    id = app
     self.use = use
   }
 
-  package init() { self.init(of: nil, AppUse(day: 0, date: Day(number: 0))) }
+  package init() { self.init(of: .empty, AppUse(day: 0, date: Day(number: 0))) }
 
   package mutating func visit(_ fields: inout some FieldVisitor) {
     fields.field("id", &id)
+    fields.field("day", &use.day)
+    fields.field("date", &use.date.number)
+  }
+}
+
+/// The present day of the daemon: the only row of its table.
+package struct DayRecord: StoredRecord {
+  package static let table = RecordTable("day", of: Self.self, place: 15, .uses, since: 3)
+
+  /// The day.
+  package var use: AppUse
+
+  package init(_ use: AppUse) { self.use = use }
+
+  package init() { self.init(AppUse(day: 0, date: Day(number: 0))) }
+
+  package mutating func visit(_ fields: inout some FieldVisitor) {
+    fields.only()
     fields.field("day", &use.day)
     fields.field("date", &use.date.number)
   }

@@ -27,7 +27,7 @@ extension NumberedIdentifier: StoredRecord {
     fields.field("author", &identifier.author)
     var (ended, endCause) = (identifier.end?.time, identifier.end?.cause)
     fields.field("ended", &ended)
-    fields.field("end_cause", &endCause, .repeats)
+    fields.field("end_cause", &endCause)
     guard fields.isReading else { return }
     // The author often is the app or vendor too, and then shares its text.
     if let author = identifier.author, let owner = app ?? vendor, author == owner { identifier.author = owner }

@@ -23,18 +23,6 @@ package struct RowColumn: Sendable {
   package static func number(at place: Int, in row: [UInt8]) -> UInt64 { row.span.word(at: place) }
 }
 
-extension Span<UInt8> {
-  /// Returns eight bytes as a number, least significant first. Traps if there are fewer behind the index.
-  @inlinable @inline(__always)
-  package func word(at index: Int) -> UInt64 {
-    // One check for all bytes, so that they are read at once.
-    let bytes = extracting(index..<index + 8)
-    var word: UInt64 = 0
-    for byte in 0..<8 { word |= UInt64(bytes[byte]) << UInt64(8 * byte) }
-    return word
-  }
-}
-
 /// Reads the fields of records from encoded rows of one table, one row after the other.
 package struct RowReader: FieldVisitor {
   package static var isReading: Bool { true }
@@ -42,7 +30,7 @@ package struct RowReader: FieldVisitor {
   /// The row to read.
   package private(set) var row: [UInt8] = []
   /// The schema version of the rows.
-  private let version: Int64
+  package let version: Int64
   /// The offset of the first value.
   private var start = 0
   /// The offset of the next value, or the end of the row.
@@ -166,7 +154,7 @@ package struct RowReader: FieldVisitor {
       return false
     }
     let last = kept[nextKept]
-    kept[nextKept] = column
+    if column.range != last.range { kept[nextKept] = column }
     guard last.range.count == column.range.count else { return false }
     // With the kind and the length, so that there are at least eight bytes.
     let length = RowColumn.headLength + column.range.count

@@ -38,6 +38,8 @@ extension StoredRecord {
 package protocol FieldVisitor {
   /// Whether the visitor assigns the fields.
   static var isReading: Bool { get }
+  /// The schema version of the row. Columns of later versions are left out.
+  var version: Int64 { get }
 
   /// Visits a field with a column of its own.
   ///
@@ -60,6 +62,9 @@ extension FieldVisitor {
   /// Whether the visitor assigns the fields.
   @inline(__always)
   package var isReading: Bool { Self.isReading }
+  /// The schema version that this program writes.
+  @inline(__always)
+  package var version: Int64 { .max }
 
   /// Visits a field with a column of its own; see ``visit(_:_:_:since:)``.
   @inline(__always)

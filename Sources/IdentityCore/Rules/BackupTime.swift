@@ -7,6 +7,6 @@ extension Registry {
   /// - Parameter made: the time when the backup was made.
   package func changes(forBackup made: Timestamp) -> [Change] {
     guard !isSealed, made != lastBackup else { return [] }
-    return [.backupTaken(made, isFirst: lastBackup == nil)]
+    return [.backupTaken(made)]
   }
 }

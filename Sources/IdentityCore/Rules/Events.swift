@@ -36,7 +36,7 @@ extension Registry {
       news(ofListed: "changed", device.value, name: device.name)
     case .deviceReplaced(let previous, let device): news(ofListed: "replaced", device.value, previous: previous)
     case .deviceUnlisted(let value): news(ofListed: "removed", value)
-    case .fleetRecorded(let record, isFirst: _): news(of: record)
+    case .fleetRecorded(let record): news(of: record)
     case .itemStored(let item, _, let change): news(of: item.key, Text(change.rawValue))
     case .itemDeleted(let item): news(of: item.key, "deleted")
     case .version(.reported(let subject, let report)): news(of: subject, report.release)

@@ -20,7 +20,7 @@ struct OpenFleetRule: ChangeRule {
       guard let context else { return nil }
       if registry[.device] == nil { plan.put(try registry.fresh(.device, cause: .firstUse, context)) }
       standing.runs = Array(([run] + standing.runs.filter { $0 != run }).prefix(Bound.fleetRuns))
-      plan.add(.fleetAdvanced(standing, isFirst: registry.fleet == nil))
+      plan.add(.fleetAdvanced(standing))
     }
     guard let device = plan.registry[.device]?.value else { throw .broken("this device has no identifier") }
     var reply = Reply()
@@ -54,7 +54,7 @@ struct NextCounterRule: ChangeRule {
     guard last < .max else { throw .limit("the counter of this device is used up") }
     standing.counter = last + 1
     return Decision(
-      changes: [.fleetAdvanced(standing, isFirst: registry.fleet == nil)], reply: .done(.number(standing.counter)))
+      changes: [.fleetAdvanced(standing)], reply: .done(.number(standing.counter)))
   }
 }
 

@@ -118,12 +118,11 @@ extension Registry {
 extension Plan {
   /// Stores a message about a device. A message about this device can raise its generation.
   mutating func store(_ record: FleetRecord) {
-    add(.fleetRecorded(record, isFirst: registry.records[record.device] == nil))
+    add(.fleetRecorded(record))
     guard record.device == registry[.device]?.value, record.generation > registry.fleet?.generation ?? 0 else { return }
-    let isFirst = registry.fleet == nil
     var standing = registry.fleet ?? FleetStanding()
     standing.generation = record.generation
-    add(.fleetAdvanced(standing, isFirst: isFirst))
+    add(.fleetAdvanced(standing))
   }
 
   /// Adds a device to the list, or updates it there.

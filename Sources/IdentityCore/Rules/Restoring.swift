@@ -208,7 +208,7 @@ private struct Restoration {
     standing.counter = max(standing.counter, theirs.counter)
     standing.generation = max(standing.generation, theirs.generation)
     guard standing != plan.registry.fleet ?? FleetStanding() else { return }
-    plan.add(.fleetAdvanced(standing, isFirst: plan.registry.fleet == nil))
+    plan.add(.fleetAdvanced(standing))
     tell("fleet", "restored", ("counter", .number(standing.counter)))
   }
 

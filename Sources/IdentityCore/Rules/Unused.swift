@@ -38,12 +38,12 @@ extension Registry {
     var changes: [Change] = []
     var today = AppUse(day: max(1, day?.day ?? 1), date: Day(of: now))
     if let day, day.date != today.date { today = AppUse(day: day.day + 1, date: today.date) }
-    if today != day { changes.append(.dayBegan(today, isFirst: day == nil)) }
+    if today != day { changes.append(.dayBegan(today)) }
     for (id, app) in apps where app.manifest == nil {
       let use = use(of: id)
       // An app without a record counts as used now, because there is no evidence that it was unused.
       if use == nil || used.contains(id) && use?.day != today.day {
-        changes.append(.appUsed(id, today, isFirst: use == nil))
+        changes.append(.appUsed(id, today))
       }
     }
     return changes

@@ -65,6 +65,8 @@ package final class BackupReader {
   private let memory: SecretMemory
   private let marks: MachineMarks
   private var backup: Backup?
+  /// The schema version whose columns the records have.
+  private var schema = Schema.version
 
   fileprivate init(
     _ upload: BackupUpload, _ key: CipherKey, _ workspace: consuming SecretWorkspace, _ memory: SecretMemory,
@@ -160,12 +162,7 @@ package final class BackupReader {
       isUnderstood = add(DeviceRecord.self, values, if: { !$0.device.value.isPlaceholder }) {
         $0.devices.append($1.device)
       }
-    case .fleet:
-      isUnderstood = add(FleetRow.self, values, if: { $0.standing?.runs.isEmpty == true }) { $0.fleet = $1.standing }
-    case .record:
-      isUnderstood = add(FleetRow.self, values, if: { $0.record?.isFit == true }) { backup, row in
-        if let record = row.record { backup.records.append(record) }
-      }
+    case .fleet, .record: isUnderstood = addFleet(kind, values)
     case .release:
       isUnderstood = add(ReleaseRecord.self, values) { $0.versions.apply(.installed($1.subject, $1.installed)) }
     case .report:
@@ -183,12 +180,23 @@ package final class BackupReader {
     guard isUnderstood else { throw Self.notUnderstood(place) }
   }
 
+  /// Adds the standing of the device, or the message about a device.
+  private func addFleet(_ kind: BackupFormat.Kind, _ values: [Value]) -> Bool {
+    if schema < FleetRecord.table.since {
+      return add(EarlierFleetRow.self, values, if: { (kind == .fleet) == ($0.standing != nil) && $0.isFit }) {
+        $0.add($1)
+      }
+    }
+    if kind == .fleet { return add(FleetStanding.self, values, if: \.isFit) { $0.fleet = $1 } }
+    return add(FleetRecord.self, values, if: \.isFit) { $0.records.append($1) }
+  }
+
   /// Decodes a record, and adds it to the backup if it fits.
   private func add<Record: StoredRecord>(
     _ type: Record.Type, _ values: [Value], if isFit: (Record) -> Bool = { _ in true },
     _ store: (inout Backup, Record) -> Void
   ) -> Bool {
-    var reader = RowReader(unseal: Self.described)
+    var reader = RowReader(version: schema, unseal: Self.described)
     var row = RowBytes()
     values.append(to: &row)
     row.pass(to: &reader)
@@ -221,6 +229,7 @@ package final class BackupReader {
     guard values.count >= 6, let created = values[2].time, case .blob(let salt) = values[3] else { return false }
     let isHere = marks.isHere(salt: salt, machine: values[4], hardware: values[5])
     backup = Backup(created: created, isFromHere: isHere)
+    schema = BackupFormat.schema(of: version)
     return true
   }
 
@@ -231,9 +240,27 @@ package final class BackupReader {
   }
 }
 
-extension FleetRow {
-  fileprivate var standing: FleetStanding? { if case .standing(let standing) = content { standing } else { nil } }
-  fileprivate var record: FleetRecord? { if case .record(let record) = content { record } else { nil } }
+extension EarlierFleetRow {
+  fileprivate var isFit: Bool {
+    switch content {
+    case .standing(let standing): standing.isFit
+    case .record(let record): record.isFit
+    }
+  }
+}
+
+extension Backup {
+  fileprivate mutating func add(_ row: EarlierFleetRow) {
+    switch row.content {
+    case .standing(let standing): fleet = standing
+    case .record(let record): records.append(record)
+    }
+  }
+}
+
+extension FleetStanding {
+  /// Whether a standing of any source may be restored. The runs belong to the device that made the backup.
+  fileprivate var isFit: Bool { runs.isEmpty }
 }
 
 extension FleetRecord {

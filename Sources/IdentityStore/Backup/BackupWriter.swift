@@ -133,8 +133,8 @@ package final class BackupWriter {
         row(NumberedIdentifier(number: Int64($0) + 1, identifier: $1), .identifier)
       },
       iterator(registry.devices.enumerated()) { row(DeviceRecord(number: Int64($0) + 1, device: $1), .device) },
-      iterator(fleet.map { [$0] } ?? []) { row(FleetRow($0), .fleet) },
-      iterator(registry.records.all) { row(FleetRow($0), .record) },
+      iterator(fleet.map { [$0] } ?? []) { row($0, .fleet) },
+      iterator(registry.records.all) { row($0, .record) },
       AnyIterator(registry.versions.all.lazy.flatMap(records).makeIterator()),
       iterator(registry.tokens.all) { row($0.record, .token) },
       iterator(registry.items.all, Record.item),

@@ -43,7 +43,7 @@ extension Store {
   mutating func leaveOutLastCommit(from length: Int64?, after revision: Int64) throws -> Reading {
     files = nil
     let database = try Self.connect(path, options, readOnly: true, logLength: length)
-    let reading = try Reading(database, authenticator, keys, options.migrations)
+    let reading = try Reading(database, authenticator, keys)
     guard length != nil, reading.damage.isEmpty, reading.ledger.revision == revision else {
       throw SystemError(call: "leave out a change that was not acknowledged", code: EIO)
     }

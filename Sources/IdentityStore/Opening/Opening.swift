@@ -243,10 +243,11 @@ struct Opening: ~Copyable {
 
   /// Migrates a store of an earlier version to this version. If the disk refuses, the store is served as it was read.
   private mutating func migrate(in directory: borrowing StateDirectory) throws {
-    guard let migration = reading.migration else { return }
+    let version = reading.version
+    guard version < Schema.version else { return }
     do {
       reading = try Store.migrated(reading, &files, in: directory, key.authenticator, keys, options)
-      notices.append(.migrated(from: migration.version))
+      notices.append(.migrated(from: version))
     } catch {
       // If there is no connection, the migration succeeded, but the store could not be opened again.
       guard files != nil else { throw error }
@@ -270,7 +271,7 @@ struct Opening: ~Copyable {
     let database = try Store.connect(path, options, readOnly: directory.isReadOnly)
     try Store.refuseNewer(version: try database.integer("PRAGMA user_version") ?? 0, path: path)
     reading = try Reading(
-      database, key.authenticator, keys, options.migrations, path: directory.isReadOnly ? nil : path)
+      database, key.authenticator, keys, path: directory.isReadOnly ? nil : path)
     files = try OpenFiles(database, in: directory)
   }
 

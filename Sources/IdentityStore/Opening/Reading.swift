@@ -3,8 +3,8 @@ import IdentityWire
 
 /// The verified content of a database, from one pass over it.
 struct Reading {
-  /// The migration that the database needs; nil if it has the schema version of this program.
-  private(set) var migration: Migration?
+  /// The schema version of the database. An earlier one needs a migration.
+  private(set) var version = Schema.version
   var registry = Registry()
   /// The events that are kept, without a gap up to the last one.
   var events: [EventLine] = []
@@ -25,15 +25,13 @@ struct Reading {
   /// is no digest, so nothing is served at all (Decisions/0048).
   ///
   /// - Parameters:
-  ///   - migrations: the earlier schema versions that can be read.
   ///   - path: the path of the database, if a second thread may read a part of it.
   init(
     _ database: borrowing Database, _ authenticator: borrowing Authenticator, _ keys: StoreKeys,
-    _ migrations: [Migration], path: String? = nil
+    path: String? = nil
   ) throws(DatabaseError) {
-    let version = try database.integer("PRAGMA user_version") ?? 0
-    migration = migrations.first { $0.version == version }
-    guard version == Schema.version || migration != nil else {
+    version = try database.integer("PRAGMA user_version") ?? 0
+    guard Schema.earliest...Schema.version ~= version else {
       damage = ["it has schema version \(version), which no version of identityd writes"]
       registry.doubt(.all, incomplete: [])
       return
@@ -55,15 +53,9 @@ struct Reading {
     }
     try readApps(database, authenticator, &found)
     try read(DeviceRecord.self, database, authenticator, &found) { $0.apply($1) }
-    try read(FleetRow.self, database, authenticator, &found) { reading, row in
-      switch row.content {
-      case .record(let record): reading.registry.apply(.fleetRecorded(record, isFirst: true))
-      case .standing(let standing): reading.registry.apply(.fleetAdvanced(standing, isFirst: true))
-      }
-      return true
-    }
+    try readFleet(database, authenticator, &found)
     try read(LastBackup.self, database, authenticator, &found) { reading, backup in
-      reading.registry.apply(.backupTaken(backup.made, isFirst: true))
+      reading.registry.apply(.backupTaken(backup.made))
       return true
     }
     var part = PartReading(version: version)
@@ -91,7 +83,8 @@ struct Reading {
   private mutating func judge(_ found: ProvenRows, isCounted: Bool) {
     var inDoubt: Records = isCounted ? [] : .all
     for table in Schema.tables where isCounted && !found.isCurrent(table.place, by: ledger.digests[table.place]) {
-      let name = migration?.replaced(table).name ?? table.name
+      let isEarlier = table.place == EventBatch.table.place && version < EventBatch.table.since
+      let name = isEarlier ? EarlierEvent.table.name : table.name
       nameWrongRows(of: name, found.digests[table.place], ledger.digests[table.place])
       inDoubt.formUnion(table.kinds)
     }
@@ -103,11 +96,11 @@ struct Reading {
   ///
   /// - Throws: errors that say nothing about the content of the file.
   init(
-    path: String, _ authenticator: borrowing Authenticator, _ keys: StoreKeys, _ migrations: [Migration]
+    path: String, _ authenticator: borrowing Authenticator, _ keys: StoreKeys
   ) throws(DatabaseError) {
     do {
       let database = try Database(path: path, create: false)
-      self = try Reading(database, authenticator, keys, migrations)
+      self = try Reading(database, authenticator, keys)
     } catch {
       guard error.saysDamaged || error.isAboutContent else { throw error }
       self.init()
@@ -128,7 +121,6 @@ extension Reading {
     _ type: Record.Type, _ database: borrowing Database, _ authenticator: borrowing Authenticator,
     _ found: inout ProvenRows, _ take: (inout Reading, Record) -> Bool
   ) throws(DatabaseError) {
-    let version = migration?.version ?? Schema.version
     guard Record.table.since <= version else { return }
     var reader = RowReader(version: version)
     try found.read(type, through: &reader, database, authenticator) { record, _ in take(&self, record) }
@@ -210,9 +202,36 @@ extension Reading {
     _ database: borrowing Database, _ authenticator: borrowing Authenticator, _ found: inout ProvenRows
   ) throws(DatabaseError) {
     try read(AppUseRecord.self, database, authenticator, &found) { reading, record in
+      // Until version 2, an empty ID was the daemon itself.
+      let isDay = record.id.isEmpty && reading.version < DayRecord.table.since
       reading.registry.apply(
-        record.id.isEmpty
-          ? .dayBegan(record.use, isFirst: true) : .appUsed(record.id, record.use, isFirst: true))
+        isDay ? .dayBegan(record.use) : .appUsed(record.id, record.use))
+      return true
+    }
+    try read(DayRecord.self, database, authenticator, &found) { reading, record in
+      reading.registry.apply(.dayBegan(record.use))
+      return true
+    }
+  }
+
+  private mutating func readFleet(
+    _ database: borrowing Database, _ authenticator: borrowing Authenticator, _ found: inout ProvenRows
+  ) throws(DatabaseError) {
+    if version < FleetRecord.table.since {
+      try read(EarlierFleetRow.self, database, authenticator, &found) { reading, row in
+        switch row.content {
+        case .record(let record): reading.registry.apply(.fleetRecorded(record))
+        case .standing(let standing): reading.registry.apply(.fleetAdvanced(standing))
+        }
+        return true
+      }
+    }
+    try read(FleetRecord.self, database, authenticator, &found) { reading, record in
+      reading.registry.apply(.fleetRecorded(record))
+      return true
+    }
+    try read(FleetStanding.self, database, authenticator, &found) { reading, standing in
+      reading.registry.apply(.fleetAdvanced(standing))
       return true
     }
   }

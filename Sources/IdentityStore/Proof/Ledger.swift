@@ -70,9 +70,9 @@ extension UUID {
 
 /// A digest for each table, so that damage to one table leaves the others trustworthy.
 struct TableDigests: Sendable {
-  private var digests = InlineArray<15, Digest>(repeating: Digest())
+  private var digests = InlineArray<17, Digest>(repeating: Digest())
   /// The number of digests to encode. A store of an earlier schema version has fewer tables.
-  private var count = Schema.tables.count
+  private var count = Schema.records.count
 
   init() {}
 
@@ -99,6 +99,8 @@ struct TableDigests: Sendable {
 
   func append(to row: inout RowBytes) {
     row.append(.blob, count: count * Self.length) { bytes in
+      // Through a span, because an element of the array itself is read from a copy of the array.
+      let digests = digests.span
       for place in 0..<count { digests[place].append(to: &bytes) }
     }
   }

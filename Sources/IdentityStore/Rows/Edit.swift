@@ -71,9 +71,9 @@ struct Edit {
     case .appInstalled(let id, let app): try insert(AppRecord(id: id, app: app), authenticator)
     case .appUpdated(let id, let app): try replace(AppRecord(id: id, app: app), authenticator)
     case .appUninstalled(let id): try remove(.text(id.bytes), AppRecord.self, authenticator)
-    case .appUsed(let id, let use, let isFirst): try store(AppUseRecord(of: id, use), isFirst, authenticator)
+    case .appUsed(let id, let use): try put(AppUseRecord(of: id, use), authenticator)
     case .appUseForgotten(let id): try remove(.text(id.bytes), AppUseRecord.self, authenticator)
-    case .dayBegan(let use, let isFirst): try store(AppUseRecord(of: nil, use), isFirst, authenticator)
+    case .dayBegan(let use): try put(DayRecord(use), authenticator)
     case .identifierMade(let identifier): try make(identifier, authenticator)
     case .identifierRemembered(let identifier): try append(identifier, authenticator)
     case .identifierEnded(let scope, let end):
@@ -97,16 +97,17 @@ struct Edit {
     case .deviceDescribed(let device): try replace(device.value, with: device, authenticator)
     case .deviceReplaced(let previous, let device): try replace(previous, with: device, authenticator)
     case .deviceUnlisted(let value): try unlist(value, authenticator)
-    case .fleetAdvanced(let standing, let isFirst): try store(FleetRow(standing), isFirst, authenticator)
-    case .fleetRecorded(let record, let isFirst): try store(FleetRow(record), isFirst, authenticator)
-    case .fleetForgotten(let device): try remove(Value(device), FleetRow.self, authenticator)
-    case .backupTaken(let made, let isFirst): try store(LastBackup(made: made), isFirst, authenticator)
+    case .fleetAdvanced(let standing): try put(standing, authenticator)
+    case .fleetRecorded(let record): try put(record, authenticator)
+    case .fleetForgotten(let device): try remove(Value(device), FleetRecord.self, authenticator)
+    case .backupTaken(let made): try put(LastBackup(made: made), authenticator)
     case .itemStored(let item, let secret, let change): try store(item, secret, change, authenticator)
     case .itemDeleted(let item):
       try remove(item, authenticator)
       try tables.secret.remove(item.number)
     case .version(let change): try apply(change, authenticator)
-    case .tokenStored(let token, let change): try store(token.record, change == .created, authenticator)
+    case .tokenStored(let token, .created): try insert(token.record, authenticator)
+    case .tokenStored(let token, _): try replace(token.record, authenticator)
     case .tokenDeleted(let token): try remove(token.record, authenticator)
     case .sealed:
       ledger.settings.isSealed = true
@@ -183,7 +184,7 @@ struct Edit {
     guard let cipher, let ciphertext = item.encrypted(secret, cipher) else {
       throw .impossible("encrypt a secret without its key")
     }
-    try store(item, change == .added, authenticator)
+    if change == .added { try insert(item, authenticator) } else { try replace(item, authenticator) }
     try tables.secret.replace(item, ciphertext)
   }
 
@@ -246,9 +247,9 @@ struct Edit {
     if let own = previous?.ownRow {
       try tables.store.find(own, at: 1)
     } else if let previous {
-      _ = try tables.store.find(.integer(1), into: &found, authenticator)
       write(previous, identity: identity, created: created)
-      guard writer.row.bytes == found.bytes else { throw .unproven(Table.store.name, .integer(1)) }
+      guard try tables.store.find(.integer(1), into: &found, authenticator) != nil, writer.row.bytes == found.bytes
+      else { throw .unproven(Table.store.name, .integer(1)) }
     }
     write(ledger, identity: identity, created: created)
     if previous == nil {
@@ -264,20 +265,28 @@ struct Edit {
     ledger.append(to: &writer.row, identity: identity, created: created)
   }
 
-  private mutating func store(
-    _ record: consuming some StoredRecord, _ isFirst: Bool, _ authenticator: borrowing Authenticator
+  /// Replaces the row with the same key, or inserts the first one.
+  private mutating func put<Record: StoredRecord>(
+    _ record: consuming Record, _ authenticator: borrowing Authenticator
   )
     throws(DatabaseError)
   {
-    if isFirst {
-      try insert(record, authenticator)
-    } else {
-      try replace(record, authenticator)
-    }
+    let statements = tables[Record.self]
+    write(record, statements.table)
+    writer.row.append(ledger.revision)
+    let removed = try statements.find(writer.row.key ?? .null, into: &found, authenticator)
+    let added =
+      try removed == nil
+      ? statements.insert(&writer.row, authenticator) : statements.replace(&writer.row, authenticator)
+    if let removed { ledger.digests.remove(removed, at: statements.table.place) }
+    ledger.digests.add(added, at: statements.table.place)
   }
 
+  /// Inserts the row of a record.
+  ///
+  /// - Returns: its proof.
   @discardableResult
-  private mutating func insert<Record: StoredRecord>(
+  mutating func insert<Record: StoredRecord>(
     _ record: consuming Record, _ authenticator: borrowing Authenticator
   )
     throws(DatabaseError) -> Proof
@@ -334,10 +343,9 @@ struct Edit {
   private mutating func find(
     _ key: Value, _ statements: TableStatements, same: Int, _ authenticator: borrowing Authenticator
   ) throws(DatabaseError) -> Proof {
-    let proof = try statements.find(key, into: &found, authenticator)
-    guard same == 0 || writer.row.begins(like: found, columns: same) else {
-      throw .unproven(statements.table.name, key)
-    }
+    guard let proof = try statements.find(key, into: &found, authenticator),
+      same == 0 || writer.row.begins(like: found, columns: same)
+    else { throw .unproven(statements.table.name, key) }
     return proof
   }
 

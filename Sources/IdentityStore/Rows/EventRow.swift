@@ -130,17 +130,19 @@ extension Audience {
   }
 
   fileprivate init?(storedForm bytes: ArraySlice<UInt8>) {
-    guard let colon = bytes.firstIndex(of: UInt8(ascii: ":")) else {
-      guard bytes.elementsEqual("sharing".utf8) else { return nil }
-      self = .sharing
-      return
+    func name(behind mark: Text) -> Text? {
+      bytes.span.begins(with: mark.bytes.span) ? Text(trusted: Array(bytes.dropFirst(mark.bytes.count))) : nil
     }
-    let name = Text(trusted: Array(bytes[(colon + 1)...]))
-    switch String(decoding: bytes.prefix(upTo: colon), as: UTF8.self) {
-    case "vendor": self = .vendor(name)
-    case "app": self = .app(name)
-    case "group": self = .group(name)
-    default: return nil
+    if let app = name(behind: .app) {
+      self = .app(app)
+    } else if let vendor = name(behind: .vendor) {
+      self = .vendor(vendor)
+    } else if let group = name(behind: .group) {
+      self = .group(group)
+    } else if bytes.elementsEqual(Text.sharing.bytes) {
+      self = .sharing
+    } else {
+      return nil
     }
   }
 }

@@ -3,26 +3,24 @@ import IdentityCore
 /// The tables of a store.
 enum Schema {
   /// The `user_version` that this program writes.
-  static let version: Int64 = 2
+  static let version: Int64 = 3
+  /// The earliest version that this program can read. It migrates the store to the present one.
+  static let earliest: Int64 = 1
 
   /// The application ID that marks the file as a store of identityd (sqlite.org/fileformat.html): "idnt" in ASCII.
   static let applicationID: Int64 = 0x6964_6e74
   /// The application ID of stores that were written before the first release. No single flipped bit leads to it.
   static let unreleasedID: Int64 = 0x4964_4401
 
-  /// The tables of all records, each at the index that is its ``Table/place``.
-  static let tables = [
-    StoredSettings.table, AppRecord.table, NumberedIdentifier.table, DeviceRecord.table, EventBatch.table,
-    WrappedKey.table, Item.table, ReleaseRecord.table, ReportRecord.table, ClaimRecord.table, TokenRecord.table,
-    AppUseRecord.table, FormerMachine.table, FleetRow.table, LastBackup.table,
-  ].map(Table.init)
-
-  /// The migrations from earlier versions.
-  static let migrations = [
-    Migration(
-      version: 1, events: Table(EarlierEvent.table),
-      creation: "DROP TABLE \(EarlierEvent.table.name);" + tables.filter { $0.since == 2 }.map(\.creation).joined())
+  /// The types of all records, each at the index that is the place of its table.
+  static let records: [any StoredRecord.Type] = [
+    StoredSettings.self, AppRecord.self, NumberedIdentifier.self, DeviceRecord.self, EventBatch.self, WrappedKey.self,
+    Item.self, ReleaseRecord.self, ReportRecord.self, ClaimRecord.self, TokenRecord.self, AppUseRecord.self,
+    FormerMachine.self, FleetRecord.self, LastBackup.self, DayRecord.self, FleetStanding.self,
   ]
+
+  /// The tables of all records, each at the index that is its ``Table/place``.
+  static let tables = records.map { Table($0.table) }
 
   /// The SQL that creates the tables, which must not exist yet.
   ///
@@ -66,8 +64,6 @@ final class Table: Sendable {
   let place: Int
   /// The kinds of records that are in doubt if rows of the table are not verified.
   let kinds: Records
-  /// The schema version that brought the table.
-  let since: Int64
   /// The encoded name of the table, which precedes the values of each row; see ``RowBytes``.
   let head: [UInt8]
   /// The SQL that creates the table and its indexes.
@@ -77,16 +73,18 @@ final class Table: Sendable {
   static let store = Table()
 
   /// Derives the SQL of the table of a record.
-  init(_ table: RecordTable) {
+  ///
+  /// - Parameter version: the schema version. Columns of later versions are left out.
+  init(_ table: RecordTable, in version: Int64 = Schema.version) {
+    let present = table.columns.filter { $0.since <= version }
     name = table.name
-    columns = table.columns.map(\.name) + ["revision"]
+    columns = present.map(\.name) + ["revision"]
     lasting = table.lasting
     place = table.place
     kinds = table.kinds
-    since = table.since
     head = RowBytes(behind: name).bytes
     let key = table.columns[0]
-    let words = table.columns.dropFirst().map { "\($0.name) \($0.type)\($0.isOptional ? "" : " NOT NULL")" }
+    let words = present.dropFirst().map { "\($0.name) \($0.type)\($0.isOptional ? "" : " NOT NULL")" }
     let all = ["\(key.name) \(key.type) PRIMARY KEY\(key.name == "only" ? " CHECK (only = 1)" : "")"] + words
     // A key that is no number would have an index beside the rows.
     let options = key.kind == .integer ? "STRICT" : "STRICT, WITHOUT ROWID"
@@ -102,13 +100,12 @@ final class Table: Sendable {
     lasting = 3
     place = Self.noPlace
     kinds = .all
-    since = 1
     head = RowBytes(behind: name).bytes
     creation = ""
   }
 
   /// An index beyond the last digest, which traps if it is used.
-  private static let noPlace = 15
+  private static let noPlace = 17
 
   /// The SQL that inserts a row: its columns and its proof.
   var insertion: String {

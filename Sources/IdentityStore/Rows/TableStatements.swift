@@ -38,17 +38,19 @@ final class TableStatements: Sendable {
     return proof
   }
 
-  /// Finds and verifies a row that must exist.
+  /// Finds and verifies a row.
   ///
   /// - Parameter row: receives the columns.
-  /// - Returns: the proof.
+  /// - Returns: the proof; nil if there is no such row.
   func find(_ key: Value, into row: inout RowBytes, _ authenticator: borrowing Authenticator) throws(DatabaseError)
-    -> Proof
+    -> Proof?
   {
     try finding.bind(key)
     defer { finding.reset() }
-    guard try finding.step(), let proof = authenticator.proof(ofRowIn: finding, of: table, into: &row), row.key == key
-    else { throw .unproven(table.name, key) }
+    guard try finding.step() else { return nil }
+    guard let proof = authenticator.proof(ofRowIn: finding, of: table, into: &row), row.key == key else {
+      throw .unproven(table.name, key)
+    }
     return proof
   }
 
