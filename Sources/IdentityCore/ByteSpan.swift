@@ -1,6 +1,7 @@
-// What a start does for each row and each event.
 extension Span<UInt8> {
-  /// Returns eight bytes as a number, least significant first. Traps if there are fewer behind the index.
+  /// Returns eight bytes as a number, least significant first. A start decodes a dozen for each row.
+  ///
+  /// Traps if there are fewer bytes behind the index.
   @inlinable @inline(__always)
   package func word(at index: Int) -> UInt64 {
     // One check for all bytes, so that they are read at once.
@@ -10,7 +11,9 @@ extension Span<UInt8> {
     return word
   }
 
-  /// Returns whether the first bytes are those of another span. `starts(with:)` costs four times as much.
+  /// Returns whether the first bytes are those of another span.
+  ///
+  /// A start does this for each event. `starts(with:)` costs four times as much.
   @inlinable
   package func begins(with other: borrowing Span<UInt8>) -> Bool {
     guard count >= other.count else { return false }

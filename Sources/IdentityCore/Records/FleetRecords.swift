@@ -47,28 +47,17 @@ extension FleetStanding: StoredRecord {
   }
 }
 
-/// A row of `fleet` in schema version 2, and a record of the fleet in a backup of format 3: the message about another
-/// device, or the standing of this device.
+/// A row of `fleet` in schema version 2, and a record of the fleet in a backup of format 3: the standing of this device, or
+/// the message about another one. It is only read.
 package struct EarlierFleetRow: StoredRecord {
   package static let table = RecordTable("fleet", of: Self.self, place: FleetRecord.table.place, .fleet, since: 2)
 
-  /// The content of a row.
-  package enum Content: Equatable, Sendable {
-    /// The standing of this device, whose row has an empty `device`.
-    case standing(FleetStanding)
-    /// The message about another device.
-    case record(FleetRecord)
-  }
-
-  /// The content.
-  package var content: Content
-
-  package init() { content = .standing(FleetStanding()) }
-
-  /// The standing of this device; nil in another row.
-  package var standing: FleetStanding? { if case .standing(let standing) = content { standing } else { nil } }
+  /// The standing of this device, whose row has an empty `device`; nil in another row.
+  package private(set) var standing: FleetStanding?
   /// The message about another device; nil in another row.
-  package var record: FleetRecord? { if case .record(let record) = content { record } else { nil } }
+  package private(set) var record: FleetRecord?
+
+  package init() {}
 
   /// A counter of a message has all 64 bits, and the column the same bits. `runs` has the form of UUIDs, newest first.
   package mutating func visit(_ fields: inout some FieldVisitor) {
@@ -84,15 +73,15 @@ package struct EarlierFleetRow: StoredRecord {
     fields.field("message", &message)
     fields.field("runs", &runs)
     guard fields.isReading else { return }
+    (standing, record) = (nil, nil)
     guard let generation = UInt32(exactly: generation) else { return fields.refuse() }
     if let runs, message == nil, device.isEmpty, counter >= 0 {
       guard let runs = FleetStanding.runs(in: runs) else { return fields.refuse() }
-      content = .standing(FleetStanding(counter: counter, generation: generation, runs: runs))
+      standing = FleetStanding(counter: counter, generation: generation, runs: runs)
     } else if let message, runs == nil, let device = UUID(device) {
-      content = .record(
-        FleetRecord(
-          device: device, generation: generation, counter: UInt64(bitPattern: counter), isGone: isGone,
-          isSuspect: isSuspect, message: message))
+      record = FleetRecord(
+        device: device, generation: generation, counter: UInt64(bitPattern: counter), isGone: isGone,
+        isSuspect: isSuspect, message: message)
     } else {
       fields.refuse()
     }

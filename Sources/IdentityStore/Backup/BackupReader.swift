@@ -183,8 +183,12 @@ package final class BackupReader {
   /// Adds the standing of the device, or the message about a device.
   private func addFleet(_ kind: BackupFormat.Kind, _ values: [Value]) -> Bool {
     if schema < FleetRecord.table.since {
-      return add(EarlierFleetRow.self, values, if: { (kind == .fleet) == ($0.standing != nil) && $0.isFit }) {
-        $0.add($1)
+      func isFit(_ row: EarlierFleetRow) -> Bool {
+        kind == .fleet ? row.standing?.isFit == true : row.record?.isFit == true
+      }
+      return add(EarlierFleetRow.self, values, if: isFit) { backup, row in
+        if let standing = row.standing { backup.fleet = standing }
+        if let record = row.record { backup.records.append(record) }
       }
     }
     if kind == .fleet { return add(FleetStanding.self, values, if: \.isFit) { $0.fleet = $1 } }
@@ -237,24 +241,6 @@ package final class BackupReader {
 
   private static func damaged(_ how: String) -> Refusal {
     .conflict("the backup is damaged and nothing was restored: \(how)")
-  }
-}
-
-extension EarlierFleetRow {
-  fileprivate var isFit: Bool {
-    switch content {
-    case .standing(let standing): standing.isFit
-    case .record(let record): record.isFit
-    }
-  }
-}
-
-extension Backup {
-  fileprivate mutating func add(_ row: EarlierFleetRow) {
-    switch row.content {
-    case .standing(let standing): fleet = standing
-    case .record(let record): records.append(record)
-    }
   }
 }
 

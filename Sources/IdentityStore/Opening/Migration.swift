@@ -114,7 +114,7 @@ private struct SchemaMigration: ~Copyable {
   }
 
   private mutating func replace(_ table: RecordTable) {
-    creation += "DROP TABLE IF EXISTS \(table.name);\n\(Table(table).creation)"
+    creation += "DROP TABLE IF EXISTS \(table.name);\n\(Schema.tables[table.place].creation)"
     ledger.digests[table.place] = Digest()
   }
 

@@ -244,7 +244,7 @@ struct ProvenRows: Sendable {
     _ type: Record.Type, through reader: inout RowReader, where condition: String = "",
     _ database: borrowing Database, _ authenticator: borrowing Authenticator, _ take: (Record, Proof) -> Bool
   ) throws(DatabaseError) {
-    let table = Table(Record.table, in: reader.version)
+    let table = Schema.table(of: type, in: reader.version)
     let statement = database.prepare("\(table.selecting) \(condition) ORDER BY 1")
     var record = Record()
     var row = RowBytes()

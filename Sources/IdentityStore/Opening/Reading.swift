@@ -204,8 +204,7 @@ extension Reading {
     try read(AppUseRecord.self, database, authenticator, &found) { reading, record in
       // Until version 2, an empty ID was the daemon itself.
       let isDay = record.id.isEmpty && reading.version < DayRecord.table.since
-      reading.registry.apply(
-        isDay ? .dayBegan(record.use) : .appUsed(record.id, record.use))
+      reading.registry.apply(isDay ? .dayBegan(record.use) : .appUsed(record.id, record.use))
       return true
     }
     try read(DayRecord.self, database, authenticator, &found) { reading, record in
@@ -219,10 +218,8 @@ extension Reading {
   ) throws(DatabaseError) {
     if version < FleetRecord.table.since {
       try read(EarlierFleetRow.self, database, authenticator, &found) { reading, row in
-        switch row.content {
-        case .record(let record): reading.registry.apply(.fleetRecorded(record))
-        case .standing(let standing): reading.registry.apply(.fleetAdvanced(standing))
-        }
+        if let record = row.record { reading.registry.apply(.fleetRecorded(record)) }
+        if let standing = row.standing { reading.registry.apply(.fleetAdvanced(standing)) }
         return true
       }
     }

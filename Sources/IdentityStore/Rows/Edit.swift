@@ -266,60 +266,55 @@ struct Edit {
   }
 
   /// Replaces the row with the same key, or inserts the first one.
-  private mutating func put<Record: StoredRecord>(
-    _ record: consuming Record, _ authenticator: borrowing Authenticator
-  )
+  private mutating func put(_ record: consuming some StoredRecord, _ authenticator: borrowing Authenticator)
     throws(DatabaseError)
   {
-    let statements = tables[Record.self]
-    write(record, statements.table)
-    writer.row.append(ledger.revision)
+    let statements = write(record)
     let removed = try statements.find(writer.row.key ?? .null, into: &found, authenticator)
-    let added =
-      try removed == nil
-      ? statements.insert(&writer.row, authenticator) : statements.replace(&writer.row, authenticator)
-    if let removed { ledger.digests.remove(removed, at: statements.table.place) }
-    ledger.digests.add(added, at: statements.table.place)
+    try store(statements, replacing: removed, authenticator)
   }
 
   /// Inserts the row of a record.
   ///
   /// - Returns: its proof.
   @discardableResult
-  mutating func insert<Record: StoredRecord>(
-    _ record: consuming Record, _ authenticator: borrowing Authenticator
-  )
+  mutating func insert(_ record: consuming some StoredRecord, _ authenticator: borrowing Authenticator)
     throws(DatabaseError) -> Proof
   {
-    let statements = tables[Record.self]
-    write(record, statements.table)
-    writer.row.append(ledger.revision)
-    let proof = try statements.insert(&writer.row, authenticator)
-    ledger.digests.add(proof, at: statements.table.place)
-    return proof
+    let statements = write(record)
+    return try store(statements, replacing: nil, authenticator)
   }
 
   /// Replaces the row with the same key. The first ``Table/lasting`` columns must be unchanged.
-  private mutating func replace<Record: StoredRecord>(
-    _ record: consuming Record, _ authenticator: borrowing Authenticator
-  )
+  private mutating func replace(_ record: consuming some StoredRecord, _ authenticator: borrowing Authenticator)
     throws(DatabaseError)
   {
-    let statements = tables[Record.self]
-    write(record, statements.table)
-    writer.row.append(ledger.revision)
+    let statements = write(record)
     let removed = try find(writer.row.key ?? .null, statements, same: statements.table.lasting, authenticator)
-    let added = try statements.replace(&writer.row, authenticator)
-    ledger.digests.remove(removed, at: statements.table.place)
+    try store(statements, replacing: removed, authenticator)
+  }
+
+  /// Stores the row that was written.
+  ///
+  /// - Parameter removed: the proof of the row with the same key; nil if there is none.
+  /// - Returns: the proof.
+  @discardableResult
+  private mutating func store(
+    _ statements: TableStatements, replacing removed: Proof?, _ authenticator: borrowing Authenticator
+  ) throws(DatabaseError) -> Proof {
+    let added =
+      try removed == nil
+      ? statements.insert(&writer.row, authenticator) : statements.replace(&writer.row, authenticator)
+    if let removed { ledger.digests.remove(removed, at: statements.table.place) }
     ledger.digests.add(added, at: statements.table.place)
+    return added
   }
 
   /// Removes the row of a record. The first ``Table/lasting`` columns must be those of the record, or all of them.
   private mutating func remove<Record: StoredRecord>(
     _ record: consuming Record, isWhole: Bool = false, _ authenticator: borrowing Authenticator
   ) throws(DatabaseError) {
-    let statements = tables[Record.self]
-    write(record, statements.table)
+    let statements = write(record)
     let same = isWhole ? Record.table.columns.count : statements.table.lasting
     try remove(writer.row.key ?? .null, statements, same: same, authenticator)
   }
@@ -359,8 +354,14 @@ struct Edit {
     return reader.read(&record, before: 1) ? record : nil
   }
 
-  private mutating func write(_ record: consuming some StoredRecord, _ table: Table) {
-    writer.row.begin(table)
+  /// Writes a record as a row of the present revision.
+  ///
+  /// - Returns: the statements of its table.
+  private mutating func write<Record: StoredRecord>(_ record: consuming Record) -> TableStatements {
+    let statements = tables[Record.self]
+    writer.row.begin(statements.table)
     writer.append(record)
+    writer.row.append(ledger.revision)
+    return statements
   }
 }

@@ -22,6 +22,11 @@ enum Schema {
   /// The tables of all records, each at the index that is its ``Table/place``.
   static let tables = records.map { Table($0.table) }
 
+  /// Returns the table that a type of records has in a schema version.
+  static func table<Record: StoredRecord>(of type: Record.Type, in version: Int64) -> Table {
+    version < Self.version ? Table(Record.table, in: version) : tables[Record.table.place]
+  }
+
   /// The SQL that creates the tables, which must not exist yet.
   ///
   /// Times are RFC 3339, and identifiers are lower case with hyphens, so that people can read them in `sqlite3`.
@@ -105,7 +110,7 @@ final class Table: Sendable {
   }
 
   /// An index beyond the last digest, which traps if it is used.
-  private static let noPlace = 17
+  private static let noPlace = Int.max
 
   /// The SQL that inserts a row: its columns and its proof.
   var insertion: String {
