@@ -22,6 +22,40 @@ enum EarlierTables {
     ) STRICT, WITHOUT ROWID;
     """
 
+  /// Writes the tables that an earlier version had with fewer columns. Leaves tables that were divided since.
+  static func write(
+    _ version: Int64, _ ledger: inout Ledger, _ database: borrowing Database, _ authenticator: borrowing Authenticator
+  ) throws(DatabaseError) {
+    let tables = Schema.records.map { $0.table }.filter { $0.since <= version }
+    ledger.digests.keepTables(1 + (tables.map(\.place).max() ?? 0))
+    for type in Schema.records where version >= 3 || type.table.name != AppRecord.table.name {
+      try write(type, in: version, &ledger, database, authenticator)
+    }
+  }
+
+  private static func write<Record: StoredRecord>(
+    _ type: Record.Type, in version: Int64, _ ledger: inout Ledger, _ database: borrowing Database,
+    _ authenticator: borrowing Authenticator
+  ) throws(DatabaseError) {
+    let table = Record.table
+    guard table.since <= version, table.columns.contains(where: { $0.since > version }) else { return }
+    var records: [Record] = []
+    var found = ProvenRows()
+    var reader = RowReader()
+    try found.read(type, through: &reader, database, authenticator) { record, _ in
+      records.append(record)
+      return true
+    }
+    try database.execute("DROP TABLE \(table.name); \(Table(table, in: version).creation)")
+    var digest = Digest()
+    for var record in records {
+      var fields = EarlierFields(version: version, row: RowBytes(behind: table.name))
+      record.visit(&fields)
+      digest.add(try insert(&fields.row, table.name, ledger, database, authenticator))
+    }
+    ledger.digests[table.place] = digest
+  }
+
   /// Writes the tables that differ in version 2, and drops those that it lacks.
   static func write(
     _ registry: Registry, _ ledger: inout Ledger, _ database: borrowing Database,
@@ -109,13 +143,41 @@ enum EarlierTables {
     _ authenticator: borrowing Authenticator
   ) throws(DatabaseError) -> Proof {
     var row = RowBytes(behind: table)
-    (values + [.integer(ledger.revision)]).append(to: &row)
+    values.append(to: &row)
+    return try insert(&row, table, ledger, database, authenticator)
+  }
+
+  private static func insert(
+    _ row: inout RowBytes, _ table: String, _ ledger: Ledger, _ database: borrowing Database,
+    _ authenticator: borrowing Authenticator
+  ) throws(DatabaseError) -> Proof {
+    row.append(ledger.revision)
     let proof = authenticator.proof(of: row)
     row.append(proof)
-    let places = (1...values.count + 2).map { "?\($0)" }.joined(separator: ", ")
+    let places = (1...row.values.count).map { "?\($0)" }.joined(separator: ", ")
     try database.prepare("INSERT INTO \(table) VALUES (\(places))").run(row)
     return proof
   }
+}
+
+/// Appends the fields that an earlier version had.
+private struct EarlierFields: FieldVisitor {
+  static let isReading = false
+
+  let version: Int64
+  var row: RowBytes
+
+  mutating func visit<Field: FieldValue>(_ name: StaticString, _ value: inout Field, _ role: FieldRole, since: Int64) {
+    if since <= version { row.append(value.content) }
+  }
+
+  mutating func visit<Field: FieldValue>(_ name: StaticString, _ value: inout Field?, _ role: FieldRole, since: Int64) {
+    if since <= version { row.append(value?.content ?? .null) }
+  }
+
+  mutating func visitSealed(_ name: StaticString, _ texts: inout [Text]) { row.append(.sealed(texts)) }
+
+  mutating func refuse() {}
 }
 
 extension Event {

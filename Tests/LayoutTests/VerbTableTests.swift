@@ -59,6 +59,12 @@ struct VerbTableLayoutTests {
     }
   }
 
+  @Test func `a stored field takes five files with its verb, its event, its migration and its test`() throws {
+    let files = try Tree.text("Tests/AddedVerb/field.patch").components(separatedBy: "\n+++ b/").dropFirst()
+    #expect((4...5).contains(files.count))
+    #expect(files.contains { $0.hasPrefix("Sources/IdentityCore/Records/") })
+  }
+
   /// Words of the fuzz dictionary that are not in the table: values, names of the fuzzed peers, and words of files.
   private static let otherWords = [
     "%h", "%l", "%m", "%n", "%r", ".service", "557e5958-d390-4cbf-b928-2a2b19a1399a", "AccessGroups=",

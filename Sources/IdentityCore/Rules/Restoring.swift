@@ -245,11 +245,9 @@ private struct Restoration {
     guard !theirs.endsWithInstallation || plan.registry.apps[theirs.owner] != nil else {
       return tell(theirs, "skipped", reason: "not installed")
     }
-    let item = Item(
-      key: theirs.key, number: ours?.number ?? plan.registry.items.lastNumber + 1, edition: theirs.edition,
-      owner: theirs.owner, label: theirs.label, attributes: theirs.attributes,
-      isThisDeviceOnly: theirs.isThisDeviceOnly, endsWithInstallation: theirs.endsWithInstallation,
-      secretLength: stored.secret.length, created: theirs.created, modified: theirs.modified)
+    var item = theirs
+    item.number = ours?.number ?? plan.registry.items.lastNumber + 1
+    item.secretLength = stored.secret.length
     plan.add(.itemStored(item, stored.secret, ours == nil ? .added : .replaced))
     tell(theirs, ours == nil ? "added" : "replaced", reason: nil, inPlaceOf: ours)
   }
@@ -277,15 +275,9 @@ private struct Restoration {
     for installed in theirs.releases { bring(installed, of: subject) }
     for claim in theirs.claims { bring(claim, of: subject) }
     // Only this machine can tell which system runs here.
-    if subject != .system, let report = theirs.current, plan.registry.versions[subject].current == nil {
-      let number = plan.registry.versions.lastReport + 1
-      plan.add(
-        .version(
-          .reported(
-            subject,
-            VersionReport(
-              number: number, session: report.session, release: report.release, state: report.state,
-              previous: report.previous))))
+    if subject != .system, var report = theirs.current, plan.registry.versions[subject].current == nil {
+      report.number = plan.registry.versions.lastReport + 1
+      plan.add(.version(.reported(subject, report)))
     }
     if plan.changes.count > before { tell("versions", "restored", of, app) }
   }
@@ -308,8 +300,9 @@ private struct Restoration {
     guard versions[subject].claims.count < Bound.claimsPerApp, versions.claims < Bound.claims,
       !plan.registry.isClaimed(theirs.name, for: theirs.version, of: subject)
     else { return }
-    let number = plan.registry.versions.lastClaim + 1
-    plan.add(.version(.claimed(subject, VersionClaim(number: number, version: theirs.version, name: theirs.name))))
+    var claim = theirs
+    claim.number = versions.lastClaim + 1
+    plan.add(.version(.claimed(subject, claim)))
   }
 
   /// Restores a push token, unless the app has one here, which is newer.
@@ -323,13 +316,7 @@ private struct Restoration {
     let device = plan.registry[plan.registry.deviceScope(of: theirs.app)]?.value ?? theirs.device
     let tokens = plan.registry.tokens
     guard tokens.count(of: theirs.app) < Bound.tokensPerApp, tokens.count < Bound.tokens else { return }
-    plan.add(
-      .tokenStored(
-        Token(
-          number: plan.registry.tokens.lastNumber + 1, app: theirs.app, provider: theirs.provider, value: theirs.value,
-          environment: theirs.environment, topic: theirs.topic, device: device, isValid: theirs.isValid,
-          created: theirs.created, changed: theirs.changed, confirmed: theirs.confirmed,
-          fingerprint: theirs.fingerprint), .created))
+    plan.add(.tokenStored(theirs.with(number: tokens.lastNumber + 1, device: device), .created))
     tell("token", "added", whose[0], whose[1])
   }
 }

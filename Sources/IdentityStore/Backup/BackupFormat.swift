@@ -7,12 +7,13 @@ import IdentityCore
 /// position, and the last record to being the last. So no record can be left out, moved, cut off, or taken from
 /// another backup.
 enum BackupFormat {
-  /// The format version. Version 1 had no versions and no push tokens, version 2 no fleet, and version 3 the columns of
-  /// schema version 2.
-  static let version: Int64 = 4
+  /// The format version, which follows the schema version. Version 1 had no versions and no push tokens, version 2 no
+  /// fleet.
+  static let version = Schema.version + 1
 
   /// Returns the schema version whose columns the records of a format version have.
-  static func schema(of version: Int64) -> Int64 { version < 4 ? 2 : 3 }
+  static func schema(of version: Int64) -> Int64 { max(version - 1, 2) }
+
   static let lengthSize = 4
   /// The maximum length of a record, in bytes: room for the longest secret, and for label and attributes of its item.
   static let longestRecord = 262_144

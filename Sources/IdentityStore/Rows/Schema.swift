@@ -2,8 +2,8 @@ import IdentityCore
 
 /// The tables of a store.
 enum Schema {
-  /// The `user_version` that this program writes.
-  static let version: Int64 = 3
+  /// The `user_version` that this program writes: the version of the latest column or table.
+  static let version = records.flatMap { [$0.table.since] + $0.table.columns.map(\.since) }.max() ?? earliest
   /// The earliest version that this program can read. It migrates the store to the present one.
   static let earliest: Int64 = 1
 
