@@ -7,11 +7,15 @@ package struct FleetStanding: Equatable, Sendable {
   package var generation: UInt32
   /// The runs of the fleet on this device, newest first, at most ``Bound/fleetRuns``. Each has 16 random bytes.
   package var runs: [UUID]
+  /// The identifier that a renewal left to the machine that this one may be a copy of, until the fleet's service has made
+  /// keys of its own. The keys of before are those of the other machine.
+  package var original: UUID?
 
-  package init(counter: Int64, generation: UInt32 = 0, runs: [UUID] = []) {
+  package init(counter: Int64, generation: UInt32 = 0, runs: [UUID] = [], original: UUID? = nil) {
     self.counter = counter
     self.generation = generation
     self.runs = runs
+    self.original = original
   }
 }
 

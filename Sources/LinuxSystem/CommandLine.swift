@@ -62,7 +62,7 @@ package struct CommandLine: Equatable, Sendable {
   /// without a value is empty.
   package private(set) var options: [String: String] = [:]
   /// The words that are not options, in order.
-  package private(set) var words: [String] = []
+  package var words: [String] = []
 
   /// The arguments of this process, without the name of the program.
   ///

@@ -93,6 +93,11 @@ package enum Options {
       commands: ["backup", "restore"],
       options: [.init("dry-run", "Change nothing; only show what would change.")]),
     Group(
+      commands: ["renew"],
+      options: [
+        .init("replaces", "The same as replaces=yes: end the former identifier, although this may be a copy.")
+      ]),
+    Group(
       commands: ["restore"],
       options: [
         .init("adopt-device", "Adopt the backup's device identifier on another machine.")

@@ -47,6 +47,7 @@ enum Program {
       if line.options["help"] != nil { return try help(line.words, line) }
       if line.options["version"] != nil { return write("identityctl \(Version.program)\n") }
       try Options.check(line)
+      if line.options["replaces"] != nil { line.words.append("replaces=yes") }
       _ = try isColoured(line, .output)
       let isForPeople = line.options["json"] == nil && line.options["quiet"] == nil
       guard let first = line.words.first?.lowercased() else {

@@ -35,6 +35,9 @@ struct FleetJudgementTests {
       ("live", ["held": "3"], .failed, "could not store 3 messages"),
       ("live", ["twin": "yes"], .warning, "another machine speaks"),
       ("live", ["alone": "yes"], .warning, "earlier keys"),
+      ("no-account", ["keys": "missing"], .warning, "of which the fleet has no keys"),
+      ("no-account", ["removed": "alice"], .warning, "another device has removed this one from the account alice"),
+      ("no-account", ["superseded": "alice"], .warning, "another machine has joined the account alice"),
     ] as [(String, [String: String], Finding.Result, String)] {
       let finding = finding(state, words)
       #expect(finding.result == result, "\(state) \(words)")

@@ -124,7 +124,7 @@ struct ForgedBackup {
     #expect(try daemon.ask("item read service=s account=a").hasPrefix("OK data=AQID "))
   }
 
-  @Test(arguments: [5, 6, 1_000, Int64.max])
+  @Test(arguments: [6, 7, 1_000, Int64.max])
   func `a backup of a later version is refused, and the error says so`(version: Int64)
     throws
   {

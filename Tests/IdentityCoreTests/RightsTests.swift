@@ -125,7 +125,8 @@ struct RightsTests {
       #expect(
         life.refusal(of: .renew(level, app: nil, dryRun: dryRun), as: peer("org.a"))
           == .denied(
-            app: "org.a", userID: 998, grant: "admin rights for another level than device, and for dry-run=yes"))
+            app: "org.a", userID: 998,
+            grant: "admin rights for another level than device, and for dry-run=yes and replaces=yes"))
     }
     life.install(["org.a": Manifest("org.a"), "org.b": manifest])
     let before = life.registry

@@ -139,6 +139,7 @@ package struct AccessRule: Sendable, CustomStringConvertible {
     + [
       AccessRule("seal", .admins), AccessRule("renew device", .fleet), AccessRule("renew installation", .admins),
       AccessRule("renew vendor dry-run=yes", .admins), AccessRule("renew device dry-run=yes", .admins),
+      AccessRule("renew device replaces=yes", .admins),
       AccessRule("account set bob", .fleet), AccessRule("account set bob dry-run=yes", .fleet),
       AccessRule("account clear", .fleet), AccessRule("devices put \(value)", .fleet),
       AccessRule("devices name desk", .admins), AccessRule("machine acknowledge", .admins),
@@ -146,6 +147,7 @@ package struct AccessRule: Sendable, CustomStringConvertible {
       AccessRule("devices forget \(value)", .admins, "not-found"), AccessRule("token list app=*", .fleet),
       AccessRule("token list app=* limit=1", .fleet),
       AccessRule("version state app=*", .fleet), AccessRule("fleet twin copy=no", .fleet),
+      AccessRule("fleet rekeyed original=\(value)", .fleet),
       AccessRule("fleet said state=live", .fleet, nil),
       AccessRule("fleet open run=\(String(repeating: "4", count: 32))", .fleet), AccessRule("fleet next", .fleet),
       AccessRule("fleet records", .fleet),

@@ -68,7 +68,9 @@ extension ReferenceModel {
     tell(scope.level, "ended", attributes, to: audience(of: scope))
   }
 
-  private mutating func put(_ scope: Scope, _ value: String, _ cause: String, _ origin: String) {
+  private mutating func put(
+    _ scope: Scope, _ value: String, _ cause: String, _ origin: String, isCopy: Bool = false
+  ) {
     let before = identifiers.firstIndex { $0.until == nil && $0.scope == scope }
     let previous = before.map { identifiers[$0].value }
     if let before {
@@ -80,13 +82,17 @@ extension ReferenceModel {
     let attributes = " value=\(value)\(said("previous", previous)) cause=\(cause)\(whose(scope))"
     tell(scope.level, before == nil ? "created" : "changed", attributes, to: audience(of: scope))
     rehome(scope)
-    if scope == Scope("device") { list(value, previous) }
+    if scope == Scope("device") { list(value, previous, isCopy: isCopy) }
   }
 
-  /// Adds this device to the list of devices. A changed identifier keeps its position.
-  private mutating func list(_ value: String, _ previous: String?) {
+  /// Adds this device to the list of devices. A changed identifier keeps its position, but that of an original stays.
+  private mutating func list(_ value: String, _ previous: String?, isCopy: Bool) {
     let place = devices.firstIndex { $0.value == previous }
-    if devices.contains(where: { $0.value == value }) {
+    if isCopy, !account.isEmpty, let place {
+      devices.append(Device(value: value, name: devices[place].name, added: time))
+      tell("devices", "added", " value=\(value)", to: .sharing)
+      if fleet != (0, 0, []) { original = original ?? previous }
+    } else if devices.contains(where: { $0.value == value }) {
       if let place { unlist(place) }
     } else if let place, let previous {
       devices[place].value = value
@@ -135,7 +141,8 @@ extension ReferenceModel {
     try requireOpen()
     let previous = current(scope)?.value ?? ""
     let cause = isCloned && scope == Scope("device") ? "cloned" : "renewed"
-    for each in [scope] + others { put(each, draw(), cause, "random") }
+    let isCopy = isCloned && scope == Scope("device") && request["replaces"] != "yes"
+    for each in [scope] + others { put(each, draw(), cause, "random", isCopy: isCopy) }
     if scope == Scope("device") { isCloned = false }
     return ["OK \(current(scope)?.value ?? "") previous=\(word(previous))"]
   }
@@ -279,6 +286,7 @@ extension ReferenceModel {
     let name = account.isEmpty ? "" : " account=\(word(account))"
     return fleet.runs.dropFirst().map { "* run \($0)" } + [
       "OK \(own) generation=\(fleet.generation) counter=\(fleet.counter) home=<fhome>\(name)"
+        + said("original", original)
     ]
   }
 

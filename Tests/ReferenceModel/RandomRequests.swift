@@ -43,7 +43,8 @@ extension ReferenceModel {
     case 31, 32: return random.once(in: 8) ? "devices name \(random.one(of: ["desk", "lap"]))" : device(&random)
     case 33, 34:
       let isDry = random.once(in: 2) ? " dry-run=yes" : ""
-      return "renew \(random.one(of: ["device", "installation", "vendor"]))\(app)\(isDry)"
+      let replaces = random.once(in: 4) ? " replaces=yes" : ""
+      return "renew \(random.one(of: ["device\(replaces)", "installation", "vendor"]))\(app)\(isDry)"
     case 35..<70: return item(&random, group)
     case 70..<85: return version(&random) + app
     default: return token(tellsTime, &random) + app

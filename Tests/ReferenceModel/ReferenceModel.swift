@@ -67,6 +67,8 @@ package struct ReferenceModel: Sendable {
   var account = ""
   /// The counter of the fleet, the highest generation of this device, and the runs, newest first.
   var fleet: (counter: Int, generation: Int, runs: [String]) = (0, 0, [])
+  /// The device whose keys the fleet's service has; nil if they are its own.
+  var original: String?
   var records: [Record] = []
   /// Whether the fleet's service has reported that another machine has the device identifier, too.
   var isCloned = false

@@ -47,11 +47,13 @@ package final class FleetUnderTest {
   }
 
   /// Starts a daemon and its service with a copy of the disk of a device.
-  package init(copying state: URL, _ configuration: String) throws {
+  ///
+  /// - Parameter machineID: the machine-id of the copy; by default, the original's.
+  package init(copying state: URL, _ configuration: String, machineID: String? = nil) throws {
     (place, user) = ([], nil)
     daemon = try DaemonUnderTest()
     try FileManager.default.copyItem(at: state, to: daemon.state)
-    try daemon.start()
+    try boot(machineID: machineID)
     try Data("[Fleet]\n\(configuration)\n".utf8).write(to: self.configuration)
     try Data().write(to: logFile)
     try start()
@@ -81,6 +83,15 @@ package final class FleetUnderTest {
     try log.seekToEnd()
     process.standardError = log
     try process.runUnmasked()
+  }
+
+  /// Starts the daemon, on a machine with another machine-id if one is given.
+  package func boot(machineID: String? = nil) throws {
+    guard let machineID else { return _ = try daemon.start() }
+    let file = daemon.folder.appending(path: "machine-id")
+    try Data("\(machineID)\n".utf8).write(to: file)
+    try daemon.start(
+      through: ["unshare", "--mount", "sh", "-c", "mount --bind \(file.path) /etc/machine-id && exec \"$@\"", "-"])
   }
 
   /// Copies the disk of the daemon, as a snapshot of a running machine has it. Returns the folder.

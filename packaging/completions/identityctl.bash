@@ -25,7 +25,7 @@ _identityctl_commands=(
   'check;-;'
   'resolve;-;'
   'history;installation|vendor|device;app=@app'
-  'renew;installation|vendor|device;app=@app dry-run=yes'
+  'renew;installation|vendor|device;app=@app replaces=yes dry-run=yes'
   'migrate device;-;item=@account service=@service group=@group app=@app commit=yes force=yes'
   'migrate installation;-;item=@account service=@service group=@group app=@app commit=yes force=yes'
   'app list;;'
@@ -41,6 +41,7 @@ _identityctl_commands=(
   'fleet open;;run=-'
   'fleet next;;above=-'
   'fleet records;;after=- limit=-'
+  'fleet rekeyed;;original=-'
   'fleet twin;;copy=yes|no|unknown'
   'fleet said;;state=- said.'
   'item add;;service=@service account=@account group=@group data=- label=- attr. this-device-only=yes lifetime=installation'
@@ -113,6 +114,7 @@ _identityctl_options=(
   '--output=@file;stats|check'
   '--passphrase-fd=-;backup|restore|account invite|account join'
   '--dry-run;backup|restore'
+  '--replaces;renew'
   '--adopt-device;restore'
 )
 # END COMMANDS

@@ -24,7 +24,7 @@ set -g __identityctl_commands \
     'check;-;;Check whether VALUE is a UUID, and show its canonical form.' \
     'resolve;-;;Show the level and the owner of a present or past identifier.' \
     'history;installation|vendor|device;app=@app;List the identifiers of a level, oldest first, with their times, causes and authors.' \
-    'renew;installation|vendor|device;app=@app dry-run=yes;Replace the identifier of a level with a random one, or list the identifiers to replace.' \
+    'renew;installation|vendor|device;app=@app replaces=yes dry-run=yes;Replace the identifier of a level with a random one, or list the identifiers to replace.' \
     'migrate device;-;item=@account service=@service group=@group app=@app commit=yes force=yes;Adopt a device identifier that an earlier system issued.' \
     'migrate installation;-;item=@account service=@service group=@group app=@app commit=yes force=yes;Adopt an installation identifier that an earlier system issued.' \
     'app list;;;List the installed apps: all apps for an admin, otherwise the apps of the peer\'s vendor.' \
@@ -40,6 +40,7 @@ set -g __identityctl_commands \
     'fleet open;;run=-;Begin a run of the fleet on this connection; show earlier runs and the counter of this device.' \
     'fleet next;;above=-;Show the next counter of this device: greater than the last one and than N.' \
     'fleet records;;after=- limit=-;List the stored records and tombstones of devices in the order of their UUIDs, those after a UUID.' \
+    'fleet rekeyed;;original=-;Note that the service has made other keys than those of the original, which fleet open named.' \
     'fleet twin;;copy=yes|no|unknown;Report that another machine speaks for this device, and whether this machine is the copy.' \
     'fleet said;;state=- said.;Show these words about the fleet in status until this connection, which has the fleet open, ends.' \
     'item add;;service=@service account=@account group=@group data=- label=- attr. this-device-only=yes lifetime=installation;Add an item: a secret that is identified by group, service and account.' \
@@ -111,6 +112,7 @@ set -g __identityctl_options \
     '--output=@file;stats|check;Replace FILE atomically with the metrics, readable by all users.' \
     '--passphrase-fd=-;backup|restore|account invite|account join;Read the passphrase from file descriptor N instead of the terminal.' \
     '--dry-run;backup|restore;Change nothing; only show what would change.' \
+    '--replaces;renew;The same as replaces=yes: end the former identifier, although this may be a copy.' \
     '--adopt-device;restore;Adopt the backup\'s device identifier on another machine.'
 # END COMMANDS
 

@@ -53,9 +53,10 @@ extension FleetFacts {
     }
     let facts = facts(
       ("service", unit["ActiveState"]), ("state", state), ("broker", words["broker"]), ("reason", words["reason"]),
-      ("connected", words["connected"]), ("twin", words["twin"]), ("alone", words["alone"]))
+      ("connected", words["connected"]), ("twin", words["twin"]), ("alone", words["alone"]), ("keys", words["keys"]),
+      ("removed", words["removed"]), ("superseded", words["superseded"]))
     if let unknown { return Finding(skipped: unknown, facts: facts) }
-    return Finding([stopped ?? connection, storage, twin, loneliness].compactMap { $0 }, facts: facts)
+    return Finding([stopped ?? connection ?? membership, storage, twin, loneliness].compactMap { $0 }, facts: facts)
   }
 
   private var stopped: Finding.Fault? {
@@ -91,6 +92,23 @@ extension FleetFacts {
     }
   }
 
+  /// The warning of a service without a membership that a person would expect.
+  private var membership: Finding.Fault? {
+    let cause: String
+    if words["keys"] == "missing" {
+      cause = "this device is in an account, of which the fleet has no keys, as after a restore"
+    } else if let account = words["removed"] {
+      cause = "another device has removed this one from the account \(account)"
+    } else if let account = words["superseded"] {
+      cause = "another machine has joined the account \(account) in the name of this device"
+    } else {
+      return nil
+    }
+    return .warning(
+      "\(cause). Get a code with 'identityctl account invite' on another device of the account, and enter it here with "
+        + "'identityctl account join'. Without a fleet, this device does not need \(Self.service)", mend: [Self.status])
+  }
+
   private var storage: Finding.Fault? {
     guard let held = words["held"] else { return nil }
     return Finding.Fault.failure("identityd could not store \(held) messages of the fleet", Self.status)
@@ -101,7 +119,8 @@ extension FleetFacts {
     guard words["twin"] == "yes", !isSuspect else { return nil }
     return .warning(
       "another machine speaks for this device, because one is a copy of the other. On the copy, 'identityctl renew "
-        + "device' gives it an identifier of its own", mend: [Self.status])
+        + "device' gives it an identifier and keys of its own, and leaves the original in its place",
+      mend: [Self.status])
   }
 
   private var loneliness: Finding.Fault? {

@@ -160,12 +160,15 @@ extension MachineIDFacts {
     guard !suspicion.hasPrefix(Cause.cloned.rawValue) else {
       return .warning(
         "another machine speaks for this device, because one is a copy of the other: \(suspicion). On the copy, "
-          + "'identityctl renew device' gives it an identifier of its own; on the original, acknowledge that",
+          + "'identityctl renew device' gives it an identifier of its own, and the original keeps its own and its place "
+          + "in the account; on the original, acknowledge that",
         mend: [acknowledge])
     }
     return .warning(
       "this may be a copy of another machine, and its identifiers were kept: \(suspicion). If it is the same machine, "
-        + "acknowledge that; if it is a copy, 'identityctl renew device' gives it an identifier of its own",
+        + "acknowledge that; if it is a copy, 'identityctl renew device' gives it an identifier of its own, and the "
+        + "original keeps its own. To end the former identifier of the same machine, use 'identityctl renew device "
+        + "--replaces'",
       mend: [acknowledge])
   }
 

@@ -113,8 +113,12 @@ struct Answering {
   }
 
   private func requireAccount() throws(DaemonFault) -> Account {
-    guard let account else { throw .refused(code: .conflict, text: "this device is in no account of the fleet") }
-    return account
+    if let account { return account }
+    guard let name else { throw .refused(code: .conflict, text: "this device is in no account of the fleet") }
+    throw .refused(
+      code: .conflict,
+      text: "this device is in the account \(name), of which the fleet has no keys; join it with 'identityctl account "
+        + "join' and a code from another device of the account")
   }
 
   private func requireNoAccount() throws(DaemonFault) {

@@ -34,6 +34,8 @@ final class DaemonLink {
     /// The name of the account; nil for none.
     let account: Text?
     let pastRuns: [Run]
+    /// The identifier of the machine that the keys of this device belong to; nil if they are its own.
+    let original: UUID?
   }
 
   /// A device of the list.
@@ -56,7 +58,7 @@ final class DaemonLink {
   static let mostTogether = 32
   /// The number of messages that are read in one answer, which has 1.4 MB at most.
   private static let page = 256
-  private static let items = "identity-fleet"
+  static let items = "identity-fleet"
 
   private var connection: DaemonConnection
 
@@ -84,12 +86,13 @@ final class DaemonLink {
       let home = content["home"].flatMap({ Home(hexadecimal: "\($0)") })
     else { throw Self.malformed(answer.final) }
     return Opening(
-      device: device, generation: generation, home: home, account: content["account"], pastRuns: runs)
+      device: device, generation: generation, home: home, account: content["account"], pastRuns: runs,
+      original: content["original"].flatMap { UUID($0) })
   }
 
   /// Returns a key of the fleet; nil if there is none.
   ///
-  /// - Parameter name: `root` or `device`.
+  /// - Parameter name: `root`, `device`, or `device/UUID` for the key of an identifier that was left to an original.
   func key(_ name: String) throws(DaemonFault) -> SecretKey? {
     guard var bytes = try item(name) else { return nil }
     defer { bytes.wipe() }
@@ -106,8 +109,8 @@ final class DaemonLink {
   }
 
   /// Returns the secret of an item, which the caller wipes; nil if there is none.
-  private func item(_ name: String) throws(DaemonFault) -> [UInt8]? {
-    let request = RequestLine(words: ["item", "read", "service=\(Self.items)", "account=\(name)"]).takingSecret()
+  func item(_ name: String, of service: String = items) throws(DaemonFault) -> [UInt8]? {
+    let request = RequestLine(words: ["item", "read", "service=\(service)", "account=\(name)"]).takingSecret()
     let answer: ReceivedAnswer
     do {
       answer = try connection.exchange(request, Self.limit)
@@ -134,30 +137,24 @@ final class DaemonLink {
   /// Stores the epochs of the fleet, which never leave this device.
   func putEpochs(_ epochs: StoredEpochs) throws(DaemonFault) { try putItem("epochs", epochs.copy()) }
 
-  /// Returns the identifier that this device gives up, as a copy of another machine; nil if it gives up none.
-  func givenUp() throws(DaemonFault) -> UUID? {
-    try item("given-up").flatMap { Text(validating: $0) }.flatMap { UUID($0) }
-  }
-
-  /// Notes the identifier that this device gives up; nil once it has done so.
-  func putGivenUp(_ device: UUID?) throws(DaemonFault) {
-    guard let device else { return try delete("account=given-up") }
-    try putItem("given-up", Array("\(device)".utf8))
-  }
-
-  private func putItem(_ name: String, _ copy: consuming [UInt8]) throws(DaemonFault) {
+  /// Stores an item, which no backup contains.
+  func putItem(_ name: String, of service: String = items, _ copy: consuming [UInt8]) throws(DaemonFault) {
     var bytes = copy
     defer { bytes.wipe() }
-    let words = ["item", "put", "service=\(Self.items)", "account=\(name)", "this-device-only=yes"]
+    let words = ["item", "put", "service=\(service)", "account=\(name)", "this-device-only=yes"]
     _ = try ask(RequestLine(words: words).secret(Secret(bytes.span)))
   }
 
-  /// Deletes all keys of the fleet.
-  func deleteKeys() throws(DaemonFault) { try delete() }
+  /// Deletes a key of the fleet.
+  func deleteKey(_ name: String) throws(DaemonFault) { try deleteItems(of: Self.items, "account=\(name)") }
 
-  private func delete(_ words: String...) throws(DaemonFault) {
+  /// Deletes all keys of the fleet.
+  func deleteKeys() throws(DaemonFault) { try deleteItems(of: Self.items) }
+
+  /// Deletes the items of a service, or one of them. There may be none.
+  func deleteItems(of service: String, _ words: String...) throws(DaemonFault) {
     do {
-      _ = try ask(RequestLine(words: ["item", "delete", "service=\(Self.items)"] + words))
+      _ = try ask(RequestLine(words: ["item", "delete", "service=\(service)"] + words))
     } catch .refused(code: .notFound, _) {
       return
     }
@@ -190,11 +187,6 @@ final class DaemonLink {
       listed.append(ListedDevice(device: device, isOwn: row["self"] == "yes", name: row["name"]))
     }
     return listed
-  }
-
-  /// Adds a device to the list.
-  func list(_ device: UUID, name: Text?) throws(DaemonFault) {
-    _ = try ask(RequestLine(words: ["devices", "put", "\(device)"] + (name.map { ["name=\($0)"] } ?? [])))
   }
 
   /// Asks for the events about the account and its devices.
@@ -253,6 +245,11 @@ final class DaemonLink {
 
   /// Reports a twin.
   func reportTwin(_ copy: CopyVerdict) throws(DaemonFault) { _ = try ask("fleet", "twin", "copy=\(copy.rawValue)") }
+
+  /// Notes that this device has keys of its own, not those of an original.
+  func noteNewKeys(insteadOf original: UUID) throws(DaemonFault) {
+    _ = try ask("fleet", "rekeyed", "original=\(original)")
+  }
 
   /// Takes another device identifier.
   func renewDevice() throws(DaemonFault) { _ = try ask("renew", "device") }

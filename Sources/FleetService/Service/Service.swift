@@ -226,12 +226,8 @@ package final class Service {
     let epochs: StoredEpochs
     let keyed: Text?
     do {
-      (root, seed, epochs) = (try link.key("root"), try link.key("device"), try link.epochs())
+      (root, seed, epochs) = (try link.key("root"), try deviceKey(for: opening, link), try link.epochs())
       keyed = try link.keyedAccount()
-      if let givenUp = try link.givenUp() {
-        if givenUp == opening.device { return try giveUp(givenUp) }
-        try completeGivingUp(givenUp, link)
-      }
     } catch .refused(code: .unavailable, let text) {
       report.noteReason(text)
       if meetings.joining != nil { notJoined(text) }
@@ -241,17 +237,21 @@ package final class Service {
       // Keys without an account are from a change that was not completed. Those of another account are of no use, since
       // an admin has entered this one without a fleet.
       if keyed != opening.account, keyed != nil || root != nil || seed != nil { try link.deleteKeys() }
-      guard opening.account == nil, let meeting = meetings.joining else {
+      // An account without keys is from a backup, which has no keys, or an admin has entered it. This device can join it.
+      guard let meeting = meetings.joining else {
         if opening.account == nil, try joinUnattended() {
           isStartDue = true
           return
         }
+        let exclusion = try link.lastExclusion()
+        report.noteLack(opening.account == nil ? exclusion.map(StatusReport.Lack.account) : .keys)
         return try take(.started(.noAccount))
       }
       let now = Timestamp(milliseconds: Clock.realtimeMilliseconds)
       return try take(.started(.newcomer(meeting.rendezvous, at: now)))
     }
     try leaveInvitation()
+    try link.noteExclusion(nil)
     // A start between the keys and the confirmation.
     if meetings.joining != nil { meetings.end(.unconfirmed) }
     // The list before the records: if an admin clears the account in between, no record is there that lacks its device.

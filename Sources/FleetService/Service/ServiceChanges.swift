@@ -66,49 +66,57 @@ extension Service {
     case .twin(_, let copy):
       log.warn("another machine speaks for this device; see 'identityctl check'")
       try link?.reportTwin(copy.verdict)
-      guard copy == .yes, configuration.onTwin == .renew, let device else { return }
+      guard copy == .yes, configuration.onTwin == .renew else { return }
       // The original keeps what it tells outside of the account.
       offering = Offering()
-      try giveUp(device)
+      // The suspicion stands, so identityd leaves the original in its place.
+      try link?.renewDevice()
+      isStartDue = true
     case .setBack: log.note("this machine was set back in time")
     case .alone, .challenged, .answered: break
     }
   }
 
-  /// Takes another identifier and other keys. The original keeps its own, so that its record stays its own.
+  /// Returns the key of this device, after a change that a renewal makes necessary; nil if there is none.
   ///
-  /// Noted first, so that the next start completes what was interrupted. With other keys alone, this device could not
-  /// speak under its identifier any more, and with another identifier alone it would remove the original.
-  func giveUp(_ device: UUID) throws(DaemonFault) {
-    guard let seed = SecretKey.random() else {
-      throw .refused(code: .unavailable, text: "there is not enough memory for the keys")
+  /// After a renewal that left the former identifier to an original, this device needs a key of its own, and keeps the
+  /// former one: it is in use again if the identifier comes back, as after a boot with a foreign machine-id. Each step
+  /// can be repeated, since nothing was sealed with the new key before the last one.
+  func deviceKey(for opening: DaemonLink.Opening, _ link: DaemonLink) throws(DaemonFault) -> SecretKey? {
+    if let original = opening.original {
+      let (former, seed) = (try link.key("device"), SecretKey.random())
+      guard let seed else {
+        throw .refused(code: .unavailable, text: "there is not enough memory for the keys")
+      }
+      if let former, try link.key("device/\(original)") == nil { try link.putKey("device/\(original)", former) }
+      if former != nil { try link.putKey("device", seed) }
+      try link.noteNewKeys(insteadOf: original)
+    } else if let returned = try link.key("device/\(opening.device)") {
+      try link.putKey("device", returned)
+      try link.deleteKey("device/\(opening.device)")
     }
-    try link?.putGivenUp(device)
-    try link?.putKey("device", seed)
-    try link?.renewDevice()
-    isStartDue = true
-  }
-
-  /// Lists the original under the identifier that this device has given up. Otherwise the original would count as
-  /// forgotten.
-  func completeGivingUp(_ device: UUID, _ link: DaemonLink) throws(DaemonFault) {
-    try link.list(device, name: try link.devices().first { $0.isOwn }?.name)
-    try link.putGivenUp(nil)
+    return try link.key("device")
   }
 
   /// Forgets the account, because the membership has ended.
   func end(_ ending: Ending) throws(DaemonFault) {
+    var exclusion: Exclusion.Cause?
     switch ending {
     case .removed(.left, _, isProven: true): log.note("this device has left the account")
     case .removed(_, let author, let isProven):
-      log.note("\(isProven ? "" : "a device that calls itself ")\(author) has removed this device")
+      log.warn(
+        "\(isProven ? "" : "a device that calls itself ")\(author) has removed this device from the account; "
+          + "see 'identityctl check'")
+      exclusion = .removed
     case .superseded:
-      log.warn("another machine has joined the account in the name of this device")
+      log.warn("another machine has joined the account in the name of this device; see 'identityctl check'")
+      exclusion = .superseded
       // It writes on the same topics outside of the account.
       offering = Offering()
     }
     // The tombstone first, since it belongs to this account. The keys last, so that a new start goes on here.
     try store()
+    if let exclusion, let account { try link?.noteExclusion(Exclusion(cause: exclusion, account: account.name)) }
     // An admin may have entered another account, which stays.
     if accountName == account?.name { try link?.setAccount(nil) }
     try link?.deleteKeys()

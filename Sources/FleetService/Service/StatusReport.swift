@@ -4,6 +4,22 @@ import LinuxSystem
 
 /// The words about the fleet that `status` shows, and the decisions what is worth a line of the log.
 struct StatusReport {
+  /// The reason why this device has a service and takes no part in an account.
+  enum Lack {
+    /// The device is in an account, of which the fleet has no keys.
+    case keys
+    /// The device was in an account, and did not leave it by itself.
+    case account(Exclusion)
+
+    /// The word in `status`, with its value.
+    fileprivate var word: (name: String, value: String) {
+      switch self {
+      case .keys: ("keys", "missing")
+      case .account(let exclusion): (exclusion.cause.rawValue, "\(exclusion.account)")
+      }
+    }
+  }
+
   /// The time after which a lasting trouble is logged again, in microseconds.
   private static let interval: UInt64 = 3_600_000_000
 
@@ -11,6 +27,7 @@ struct StatusReport {
   private var state = "no-account"
   private var said: String?
   private var reason: String?
+  private var lack: Lack?
   /// The reason why identityd stores nothing; nil if it does.
   private var storeReason: String?
   private var dropped: [Rejection: Int] = [:]
@@ -27,6 +44,7 @@ struct StatusReport {
     var words: [(name: String, value: String)] = []
     if let pattern = broker?.pattern { words.append(("broker", "\(pattern)")) }
     if let reason = storeReason ?? reason { words.append(("reason", reason)) }
+    if let lack { words.append(lack.word) }
     words += meetings
     if case .twin = fleet.twin { words.append(("twin", "yes")) }
     if fleet.isAloneInEpoch { words.append(("alone", "yes")) }
@@ -60,6 +78,7 @@ struct StatusReport {
     said = nil
     reason = nil
     storeReason = nil
+    lack = nil
   }
 
   /// Notes that the state was read whole.
@@ -79,6 +98,9 @@ struct StatusReport {
 
   /// Notes why the service cannot go on at present.
   mutating func noteReason(_ text: String) { reason = text }
+
+  /// Notes why this device takes no part in an account; nil if an admin has not asked for that.
+  mutating func noteLack(_ lack: Lack?) { self.lack = lack }
 
   /// Notes why identityd stores nothing at present; nil if it does.
   mutating func noteStoreReason(_ text: String?) { storeReason = text }

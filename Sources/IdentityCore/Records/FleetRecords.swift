@@ -32,6 +32,7 @@ extension FleetStanding: StoredRecord {
     fields.field("generation", &generation)
     fields.field("counter", &counter)
     fields.field("runs", &runs)
+    fields.field("original", &original, since: 4)
     guard fields.isReading else { return }
     guard let generation = UInt32(exactly: generation), let found = Self.runs(in: runs), counter >= 0 else {
       return fields.refuse()

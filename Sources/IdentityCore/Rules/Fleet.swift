@@ -2,6 +2,7 @@
 extension RegistryCommand {
   package static func openFleet(run: UUID) -> Self { Self(OpenFleetRule(run: run)) }
   package static func nextCounter(above: Int64) -> Self { Self(NextCounterRule(above: above)) }
+  package static func noteNewKeys(insteadOf original: UUID) -> Self { Self(NewKeysRule(original: original)) }
   package static func reportTwin(_ copy: CopyVerdict) -> Self { Self(ReportTwinRule(copy: copy)) }
 }
 
@@ -35,6 +36,7 @@ struct OpenFleetRule: ChangeRule {
     reply.attribute("counter", .number(standing.counter))
     reply.attribute("home", .text(Text(hexadecimal: registry.home)))
     reply.attribute("account", registry.account.map(Reply.Value.text))
+    reply.attribute("original", standing.original.map(Reply.Value.uuid))
     return Decision(changes: plan.changes, reply: reply)
   }
 }
@@ -55,6 +57,20 @@ struct NextCounterRule: ChangeRule {
     standing.counter = last + 1
     return Decision(
       changes: [.fleetAdvanced(standing)], reply: .done(.number(standing.counter)))
+  }
+}
+
+/// `fleet rekeyed`: notes that the service has made keys of its own, because those of before belong to an original.
+struct NewKeysRule: ChangeRule {
+  let original: UUID
+  var right: Right? { .fleet }
+  var basis: Basis { Basis(whole: .fleet) }
+
+  func decide(in registry: Registry, for peer: Peer, _ context: Context?) throws(Refusal) -> Decision? {
+    guard var standing = registry.fleet, standing.original == original else { return Decision(reply: .done) }
+    guard context != nil else { return nil }
+    standing.original = nil
+    return Decision(changes: [.fleetAdvanced(standing)], reply: .done)
   }
 }
 

@@ -1,8 +1,8 @@
 // The rules of stored identifiers: get, renew, history, resolve (identityd-protocol(7), section "IDENTIFIERS").
 extension RegistryCommand {
   package static func get(_ level: Level, app: Text?) -> Self { Self(GetRule(level: level, namedApp: app)) }
-  package static func renew(_ level: Level, app: Text?, dryRun: Bool) -> Self {
-    Self(RenewRule(level: level, namedApp: app, dryRun: dryRun))
+  package static func renew(_ level: Level, app: Text?, dryRun: Bool, replaces: Bool = false) -> Self {
+    Self(RenewRule(level: level, namedApp: app, dryRun: dryRun, replaces: replaces))
   }
   package static func history(_ level: Level, app: Text?) -> Self { Self(HistoryRule(level: level, namedApp: app)) }
   package static func resolve(_ value: UUID) -> Self { Self(ResolveRule(value: value)) }
@@ -32,18 +32,24 @@ struct GetRule: ChangeRule {
 }
 
 /// `renew LEVEL`: replaces the identifier, if any, with a random one. A dry run lists the identifiers to replace.
+///
+/// While this machine may be a copy, its former device identifier stays that of the original, which keeps its place in
+/// the account; see ``Plan/put(_:leavingOriginal:)``.
 package struct RenewRule: ChangeRule {
   let level: Level
   package let namedApp: Text?
   package let dryRun: Bool
+  /// Whether the former device identifier ends although this machine may be a copy.
+  let replaces: Bool
   package var right: Right? { .fleet }
   package var basis: Basis { Basis(whole: [.apps, .identifiers]) }
 
   package func decide(in registry: Registry, for peer: Peer, _ context: Context?) throws(Refusal) -> Decision? {
     // A dry run names the other apps whose identifiers would change.
-    guard peer.isAdmin || level == .device && !dryRun else {
+    guard peer.isAdmin || level == .device && !dryRun && !replaces else {
       throw .denied(
-        app: peer.app, userID: peer.userID, grant: "admin rights for another level than device, and for dry-run=yes")
+        app: peer.app, userID: peer.userID,
+        grant: "admin rights for another level than device, and for dry-run=yes and replaces=yes")
     }
     let id = try registry.app(named: namedApp, by: peer)
     guard level == .device || registry.apps[id] != nil else { throw .notFound("\(id) is not installed") }
@@ -52,13 +58,13 @@ package struct RenewRule: ChangeRule {
     guard let context else { return nil }
     var plan = Plan(registry)
     let previous = registry[scope]?.value
-    let isCloned = scope == .device && registry.machine?.suspicion?.cause == .cloned
+    let suspicion = scope == .device ? registry.machine?.suspicion : nil
     for renewed in registry.renewed(with: scope) {
       plan.put(
         Identifier(
           scope: renewed, value: try context.random(), created: context.now, origin: .random,
-          cause: isCloned ? .cloned : .renewed,
-          author: context.peer?.author))
+          cause: suspicion?.cause == .cloned ? .cloned : .renewed,
+          author: context.peer?.author), leavingOriginal: suspicion != nil && !replaces)
     }
     if scope == .device { plan.endSuspicion() }
     var reply = Reply()
@@ -214,12 +220,18 @@ extension Plan {
   }
 
   /// Brings an identifier into force. The shared device identifier also replaces the previous one in the device list.
-  mutating func put(_ identifier: Identifier) {
+  ///
+  /// - Parameter leavingOriginal: whether the previous identifier may be that of another machine, of which this one is a
+  ///   copy. In an account, the other machine then stays in the list, and this one is a further device.
+  mutating func put(_ identifier: Identifier, leavingOriginal: Bool = false) {
     let previous = registry[identifier.scope]?.value
     add(.identifierMade(identifier))
     if identifier.scope.level == .device { rehomeTokens(of: identifier.scope) }
     guard identifier.scope == .device else { return }
     let listed = previous.flatMap { registry.devices[$0] }
+    if leavingOriginal, registry.account != nil, let listed {
+      return listBeside(original: listed, identifier)
+    }
     if registry.devices[identifier.value] != nil {
       // A program that connects the account's devices may have listed this device by the identifier, as after a purge.
       if let listed { add(.deviceUnlisted(listed.value)) }
@@ -229,5 +241,22 @@ extension Plan {
     } else {
       add(.deviceListed(ListedDevice(value: identifier.value, added: identifier.created)))
     }
+  }
+
+  /// Lists this device beside the original, or under the identifier that it had left to an original before.
+  private mutating func listBeside(original: ListedDevice, _ identifier: Identifier) {
+    let isBack = registry.devices[identifier.value] != nil
+    if isBack {
+      // The identifier is one that this machine had before, so its keys are here, and the one in between was its own.
+      add(.deviceUnlisted(original.value))
+    } else {
+      add(.deviceListed(ListedDevice(value: identifier.value, name: original.name, added: identifier.created)))
+      // A machine that comes back a second time left the account when it was left. It joins anew, and was not removed.
+      if registry.records[identifier.value]?.isGone == true { add(.fleetForgotten(identifier.value)) }
+    }
+    guard var standing = registry.fleet else { return }
+    // The keys are still those of the first original, if the service has not run since.
+    standing.original = isBack ? nil : standing.original ?? original.value
+    if standing != registry.fleet { add(.fleetAdvanced(standing)) }
   }
 }

@@ -133,8 +133,8 @@ extension Plan {
       put(
         Identifier(
           scope: scope, value: former.value, created: context.now, origin: former.origin, cause: .machineReturned,
-          author: nil))
-    default: put(try registry.fresh(scope, cause: cause, context))
+          author: nil), leavingOriginal: true)
+    default: put(try registry.fresh(scope, cause: cause, context), leavingOriginal: true)
     }
   }
 }

@@ -8,7 +8,12 @@ extension Verb {
       summary:
         "Begin a run of the fleet on this connection; show earlier runs and the counter of this device.",
       answer: .report(
-        Line([.uuid("uuid")], [.number("generation"), .number("counter"), .word("home"), .word("account").optional]),
+        Line(
+          [.uuid("uuid")],
+          [
+            .number("generation"), .number("counter"), .word("home"), .word("account").optional,
+            .uuid("original").optional,
+          ]),
         rows: "runs",
         Line([.word("kind"), .word("run")])),
       loss: .nothing,
@@ -51,6 +56,17 @@ extension Verb {
         device = value
       }
       return .registry(.records(after: device, limit: try arguments.number("limit", in: 1...2 * Bound.devices)))
+    },
+
+    Verb(
+      words: "fleet rekeyed", attributes: [.required("original", "UUID")], access: .fleet,
+      summary: "Note that the service has made other keys than those of the original, which fleet open named.",
+      answer: .nothing,
+      loss: .nothing, examples: [.init("fleet rekeyed original=557e5958-d390-4cbf-b928-2a2b19a1399a", "OK")]
+    ) { (arguments) throws(Refusal) in
+      let text = try arguments.required("original")
+      guard let original = UUID(text) else { throw .invalidUUID(text) }
+      return .registry(.noteNewKeys(insteadOf: original))
     },
 
     Verb(

@@ -108,7 +108,7 @@ extension Verb {
 
     Verb(
       words: "renew", operands: [.required("LEVEL")],
-      attributes: [.init("app", "ID"), .init("dry-run", "yes")], access: .fleet,
+      attributes: [.init("app", "ID"), .init("replaces", "yes"), .init("dry-run", "yes")], access: .fleet,
       summary: "Replace the identifier of a level with a random one, or list the identifiers to replace.",
       answer: .either(
         ifGiven: ["dry-run"],
@@ -120,10 +120,11 @@ extension Verb {
         .init("renew device", "OK <uuid> previous=<uuid>"),
       ]
     ) { (arguments) throws(Refusal) in
-      .registry(
-        .renew(
-          try arguments.choice(arguments.operands[0], named: "LEVEL"), app: arguments["app"],
-          dryRun: try arguments.flag("dry-run")))
+      let level: Level = try arguments.choice(arguments.operands[0], named: "LEVEL")
+      let replaces = try arguments.flag("replaces")
+      guard level == .device || !replaces else { throw arguments.combination("replaces=yes requires the level device") }
+      return .registry(
+        .renew(level, app: arguments["app"], dryRun: try arguments.flag("dry-run"), replaces: replaces))
     },
 
     migration(
