@@ -88,9 +88,8 @@ enum MachineSources {
         continue
       }
       let text = content.filter { $0 > 0x20 }
-      // Firmware without a UUID reports all zeros or all ones.
-      guard let uuid = UUID(Text(trusted: text)), !uuid.isPlaceholder else { continue }
-      return uuid.bytes
+      guard let uuid = UUID(Text(trusted: text)) else { continue }
+      return uuid.isFirmwareFiller ? nil : uuid.bytes
     }
     return nil
   }

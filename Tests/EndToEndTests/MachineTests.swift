@@ -20,11 +20,18 @@ import Testing
   ///
   /// - Parameter hardware: nil for hardware that reports no UUID.
   private func start(machine: Int, hardware: Int?, _ settings: String = "", through wrapper: [String] = []) throws {
+    let hardware = hardware.map { "0000000\($0)-0000-4000-8000-000000000000" } ?? "unknown"
+    try start(machine: machine, hardware: hardware, settings, through: wrapper)
+  }
+
+  /// Starts the daemon with the given machine-id and the given text in place of the hardware UUID.
+  private func start(
+    machine: Int, hardware: String, _ settings: String = "", through wrapper: [String] = []
+  ) throws {
     let digits = String(repeating: "0", count: 31)
     try Data("\(machine)\(digits)\n".utf8).write(to: machineID)
     let file = credentials.appending(path: "identityd.hardware")
-    let hardware = hardware.map { "0000000\($0)-0000-4000-8000-000000000000\n" } ?? "unknown"
-    try Data(hardware.utf8).write(to: file)
+    try Data("\(hardware)\n".utf8).write(to: file)
     try daemon.start(
       through: [
         "unshare", "--mount", "env", "CREDENTIALS_DIRECTORY=\(credentials.path)", "sh", "-c",
@@ -135,6 +142,18 @@ import Testing
     }
     #expect(try daemon.ask("renew device").hasSuffix("previous=\(before.device)"))
     #expect(try !daemon.client().ask("status").contains { $0.hasPrefix("* suspect=") })
+  }
+
+  @Test func `a machine whose firmware reports a filler has no hardware UUID`() throws {
+    let filler = "03000200-0400-0500-0006-000700080009"
+    try start(machine: 1, hardware: filler)
+    let before = try identifiers()
+    for hardware in ["FEFEFEFE-FEFE-FEFE-FEFE-FEFEFEFEFEFE", "00000001-0000-4000-8000-000000000000", filler] {
+      daemon.end()
+      try start(machine: 1, hardware: hardware)
+      #expect(try identifiers() == before)
+      #expect(try !daemon.client().ask("status").contains { $0.hasPrefix("* suspect=") }, "\(hardware)")
+    }
   }
 
   @Test func `OnHardwareChange=renew renews all identifiers`() throws {
