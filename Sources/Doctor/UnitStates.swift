@@ -12,6 +12,7 @@ struct UnitStates: Equatable, Sendable {
   static let socket = "identityd.socket"
   static let service = "identityd.service"
   static let fleet = "identity-fleet.service"
+  static let hostKey = "identityd-host-key.service"
 
   /// The number of restarts in a row that count as a loop. One or two may follow from a single fault, such as a kill.
   static let restartsOfLoop = 3
@@ -22,6 +23,9 @@ struct UnitStates: Equatable, Sendable {
   var service: [String: String] { units[Self.service] ?? [:] }
   /// The properties of `identityd.socket`; none if they are unknown.
   var socket: [String: String] { units[Self.socket] ?? [:] }
+
+  /// Whether systemd's host key was found to belong to another machine-id, so that no credential is loaded.
+  var isHostKeyForeign: Bool { units[Self.hostKey]?["ActiveState"] == "failed" }
 
   /// The number of times that systemd restarted the service since its last orderly start.
   var restarts: Int { service["NRestarts"].flatMap { Int($0) } ?? 0 }
@@ -94,7 +98,7 @@ extension UnitStates {
       let outcome = try ChildProcess.run(
         [
           Self.program, "show", "--property=\(Self.properties.joined(separator: ","))", Self.socket, Self.service,
-          Self.fleet,
+          Self.fleet, Self.hostKey,
         ],
         until: Examination.deadline)
       time = Clock.monotonicMicroseconds

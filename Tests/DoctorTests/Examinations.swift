@@ -6,11 +6,11 @@ import LinuxSystem
 /// Returns the facts of a contact for user 1000, with the rows of `status` if the daemon answered.
 func examination(
   _ contact: Examination.Contact = .answered, at path: String = DaemonSocket.systemPath,
-  _ status: [(String, String)] = []
+  _ status: [(String, String)] = [], units: UnitStates = UnitStates()
 ) -> Examination {
   Examination(
     socketPath: path, userID: 1_000, contact: contact,
-    answers: contact == .answered ? DaemonAnswers(status: status) : nil)
+    answers: contact == .answered ? DaemonAnswers(status: status) : nil, units: units)
 }
 
 /// Returns the repair commands of all faults, as shown to user 1000.

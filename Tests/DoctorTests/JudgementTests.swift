@@ -173,6 +173,20 @@ struct JudgementTests {
     #expect(MasterKeyFacts(examination(.silent)).finding.result == .skipped)
   }
 
+  @Test func `a host key of another machine-id needs the former machine-id`() {
+    let status = [("master-key", "unavailable"), ("master-key-reason", "items: from the credential identityd.key")]
+    for (state, isForeign) in [("failed", true), ("inactive", false)] {
+      let found = MasterKeyFacts(
+        examination(.answered, status, units: UnitStates(units: [UnitStates.hostKey: ["ActiveState": state]]))
+      ).finding
+      #expect(found.result == .failed)
+      #expect(found.faults[0].cause.contains("Restore the former machine-id") == isForeign)
+      #expect(
+        mends(found) == (isForeign ? ["sudo systemctl daemon-reexec"] : [])
+          + ["sudo systemctl restart identityd-key.service identityd.service"])
+    }
+  }
+
   @Test func `each condition of the store has its own remedy`() {
     func finding(_ state: String, _ reason: String = "why", setAside: [String] = []) -> Finding {
       StoreFacts(examination: examination(.answered, [("store", state), ("store-reason", reason)]), setAside: setAside)

@@ -10,7 +10,7 @@ struct FaultTableTests {
   /// The numbers of all rows: 1 to 69, and those that were inserted between them.
   private static let rows: [String] = (1...69).flatMap { row -> [String] in
     let between: [Int: String] = [
-      20: "bcde", 25: "bcde", 30: "b", 31: "b", 32: "b", 36: "bcde", 40: "bcde", 41: "bcde", 42: "bcd",
+      20: "bcde", 25: "bcde", 30: "b", 31: "b", 32: "b", 36: "bcde", 40: "bcde", 41: "bcde", 42: "bcde",
     ]
     return ["\(row)"] + (between[row] ?? "").map { "\(row)\($0)" }
   }

@@ -38,6 +38,15 @@ struct MasterKeyFacts: Sendable {
         examination.restart)
     }
     guard examination.isSystem, cause.contains("credential") else { return .failure(cause, examination.restart) }
+    if examination.units.isHostKeyForeign {
+      // After a restart alone, the service manager would still know the machine-id of its start.
+      return .failure(
+        "\(cause). The host key of systemd belongs to another machine-id, under which systemd would delete it, so the "
+          + "credential is not loaded. Restore the former machine-id in /etc/machine-id, then run the commands; "
+          + "'identityctl machine compare' tests a machine-id",
+        .root("systemctl", "daemon-reexec"),
+        .root("systemctl", "restart", "identityd-key.service", "identityd.service"))
+    }
     return .failure(
       "\(cause); see 'systemctl status identityd-key.service'",
       .root("systemctl", "restart", "identityd-key.service", "identityd.service"))

@@ -18,6 +18,8 @@ package struct Credentials: Sendable {
 
   /// The maximum length of a password in bytes.
   private static let longestPassword = 1_024
+  /// The content of the credential `identity-fleet.invitation` if there is no invitation (identity-fleet.service).
+  private static let noInvitation = Array("none".utf8)
   /// The maximum length of a file with an invitation in bytes.
   private static let longestInvitation = 8_192
 
@@ -63,7 +65,7 @@ package struct Credentials: Sendable {
     } catch {
       throw ConfigurationFailure(place: path, reason: "\(error)")
     }
-    guard case .bytes(var text) = content else { return nil }
+    guard case .bytes(var text) = content, text != Self.noInvitation else { return nil }
     defer { text.wipe() }
     // Any other content is an invitation that nobody can join with, and the join says so.
     var bytes = Base64Text.decode(text.span, after: Invitation.fileHead) ?? []
