@@ -75,6 +75,32 @@ extension FleetServiceTests {
     #expect(try !isSuspect(devices[0]))
   }
 
+  @Test func `a machine that comes back after its former entry was removed keeps its new keys`() throws {
+    let broker = try BrokerUnderTest()
+    let devices = try fleet(["desk", "laptop"], at: broker)
+    try agree(devices, on: ["desk", "laptop"])
+    let desk = try devices[0].daemon.uuid("get device")
+    devices[0].daemon.end()
+    try devices[0].boot(machineID: Self.foreign)
+    try agree(devices, on: ["desk", "desk", "laptop"])
+    #expect(try devices[1].daemon.ask("devices forget \(desk)") == "OK")
+    try agree(devices, on: ["desk", "laptop"])
+    devices[0].daemon.end()
+    try devices[0].boot()
+    try agree(devices, on: ["desk", "desk", "laptop"])
+    /// The generation of the machine's record, which rises if a start takes other keys.
+    func generation() throws -> Substring? {
+      let record = try devices[1].daemon.client().ask("fleet records").first { $0.hasPrefix("* \(desk) ") }
+      return record?.firstMatch(of: /generation=\d+ counter=\d+ gone=no/).flatMap { $0.0.split(separator: " ").first }
+    }
+    let joined = try #require(try generation())
+    devices[0].end(with: SIGKILL)
+    try devices[0].start()
+    #expect(try devices[0].daemon.ask("devices name table") == "OK")
+    try agree(devices, on: ["desk", "laptop", "table"])
+    #expect(try generation() == joined)
+  }
+
   @Test func `a renewal of a repaired original ends its former identifier, if it says so`() throws {
     let broker = try BrokerUnderTest()
     let devices = try fleet(["desk", "laptop"], at: broker)
@@ -114,11 +140,7 @@ extension FleetServiceTests {
     let broker = try BrokerUnderTest()
     let devices = try fleet(["desk", "laptop"], at: broker)
     try agree(devices, on: ["desk", "laptop"])
-    let backup = try devices[1].daemon.backup()
-    devices[1].daemon.end(with: SIGKILL)
-    devices[1].end(with: SIGKILL)
-    let another = try FleetUnderTest("Broker=mqtt://127.0.0.1:\(broker.port)\nSpread=0")
-    _ = try another.daemon.restore(backup, "adopt-device=yes")
+    let another = try restored(devices[1], at: broker)
     try another.wait("the service tells") { try another.ask("fleet status").contains("* keys=missing") }
     #expect(try another.daemon.client().ask("status").contains("* fleet-said=keys=missing"))
     #expect(try finding(about: another).cause?.contains("of which the fleet has no keys") == true)

@@ -89,15 +89,21 @@ extension FleetServiceTests {
     #expect(try [devices[0], copy].allSatisfy { try $0.daemon.uuid("get device") == desk })
   }
 
+  /// Ends a device, and returns another machine on which its backup was restored.
+  func restored(_ device: FleetUnderTest, at broker: BrokerUnderTest) throws -> FleetUnderTest {
+    let backup = try device.daemon.backup()
+    device.daemon.end(with: SIGKILL)
+    device.end(with: SIGKILL)
+    let another = try FleetUnderTest("Broker=mqtt://127.0.0.1:\(broker.port)\nSpread=0")
+    _ = try another.daemon.restore(backup, "adopt-device=yes")
+    return another
+  }
+
   @Test func `row 69: a device that was restored from a backup joins again`() throws {
     let broker = try BrokerUnderTest()
     let devices = try fleet(["desk", "laptop"], at: broker)
     try agree(devices, on: ["desk", "laptop"])
-    let backup = try devices[1].daemon.backup()
-    devices[1].daemon.end(with: SIGKILL)
-    devices[1].end(with: SIGKILL)
-    let another = try FleetUnderTest("Broker=mqtt://127.0.0.1:\(broker.port)\nSpread=0")
-    _ = try another.daemon.restore(backup, "adopt-device=yes")
+    let another = try restored(devices[1], at: broker)
     try join(another, by: devices[0])
     #expect(try another.daemon.ask("devices name notebook") == "OK")
     try agree([devices[0], another], on: ["desk", "notebook"])

@@ -83,19 +83,23 @@ extension Service {
   /// former one: it is in use again if the identifier comes back, as after a boot with a foreign machine-id. Each step
   /// can be repeated, since nothing was sealed with the new key before the last one.
   func deviceKey(for opening: DaemonLink.Opening, _ link: DaemonLink) throws(DaemonFault) -> SecretKey? {
-    if let original = opening.original {
-      let (former, seed) = (try link.key("device"), SecretKey.random())
-      guard let seed else {
-        throw .refused(code: .unavailable, text: "there is not enough memory for the keys")
-      }
-      if let former, try link.key("device/\(original)") == nil { try link.putKey("device/\(original)", former) }
-      if former != nil { try link.putKey("device", seed) }
-      try link.noteNewKeys(insteadOf: original)
-    } else if let returned = try link.key("device/\(opening.device)") {
+    guard let original = opening.original else {
+      guard let returned = try link.key("device/\(opening.device)") else { return try link.key("device") }
       try link.putKey("device", returned)
       try link.deleteKey("device/\(opening.device)")
+      return returned
     }
-    return try link.key("device")
+    var own: SecretKey?
+    if let former = try link.key("device") {
+      own = SecretKey.random()
+      guard let own else { throw .refused(code: .unavailable, text: "there is not enough memory for the keys") }
+      if try link.key("device/\(original)") == nil { try link.putKey("device/\(original)", former) }
+      try link.putKey("device", own)
+    }
+    // A key of this identifier is from a membership that has ended, so a later start must not take it for one to use.
+    try link.deleteKey("device/\(opening.device)")
+    try link.noteNewKeys(insteadOf: original)
+    return own
   }
 
   /// Forgets the account, because the membership has ended.

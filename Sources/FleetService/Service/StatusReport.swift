@@ -99,7 +99,7 @@ struct StatusReport {
   /// Notes why the service cannot go on at present.
   mutating func noteReason(_ text: String) { reason = text }
 
-  /// Notes why this device takes no part in an account; nil if an admin has not asked for that.
+  /// Notes why this device takes no part in an account; nil for one that was in no account, or left by itself.
   mutating func noteLack(_ lack: Lack?) { self.lack = lack }
 
   /// Notes why identityd stores nothing at present; nil if it does.
