@@ -307,12 +307,9 @@ extension DaemonUnderTest {
 
   @Test func `on another machine a backup is refused until the identifiers are renewed`() throws {
     let daemon = try DaemonUnderTest()
-    let machine = daemon.folder.appending(path: "machine-id")
     func start(_ number: Int, through wrapper: [String] = []) throws {
-      try Data("\(number)\(String(repeating: "0", count: 31))\n".utf8).write(to: machine)
-      try daemon.start(
-        through: ["unshare", "--mount", "sh", "-c", "mount --bind \(machine.path) /etc/machine-id && exec \"$@\"", "-"]
-          + wrapper)
+      let machine = try daemon.onMachine(withID: "\(number)\(String(repeating: "0", count: 31))\n")
+      try daemon.start(through: machine + wrapper)
     }
     try start(1)
     #expect(try daemon.ask("get device").hasPrefix("OK "))

@@ -124,10 +124,6 @@ enum BrokenDaemon: String, CaseIterable, Sendable {
 
   /// Returns the command that runs a daemon with a machine-id of its own.
   private func machine(_ digit: Int, of daemon: DaemonUnderTest) throws -> [String] {
-    let file = daemon.folder.appending(path: "machine-id")
-    try Data("\(digit)\(String(repeating: "0", count: 31))\n".utf8).write(to: file)
-    return [
-      "unshare", "--mount", "sh", "-c", "mount --bind \(file.path) /etc/machine-id && exec \"$@\"", "-",
-    ]
+    try daemon.onMachine(withID: "\(digit)\(String(repeating: "0", count: 31))\n")
   }
 }

@@ -124,11 +124,7 @@ struct IdentifierTests {
     content: String, said: String
   ) throws {
     let daemon = try DaemonUnderTest()
-    let file = daemon.folder.appending(path: "machine-id")
-    try Data(content.utf8).write(to: file)
-    try daemon.start(through: [
-      "unshare", "--mount", "sh", "-c", "mount --bind \(file.path) /etc/machine-id && exec \"$@\"", "-",
-    ])
+    try daemon.start(through: try daemon.onMachine(withID: content))
     let first = try daemon.ask("get device")
     #expect(first.hasSuffix("origin=random"), "\(first)")
     try daemon.waitForLog(said)

@@ -5,13 +5,11 @@ import Testing
 /// Changes of the machine-id and of the hardware (identityd(8), section "THE MACHINE").
 @Suite(.enabled(if: isRoot, "a machine-id of one's own needs a mount")) struct MachineTests {
   private let daemon: DaemonUnderTest
-  private let machineID: URL
   private let credentials: URL
 
   init() throws {
     let daemon = try DaemonUnderTest()
     self.daemon = daemon
-    machineID = daemon.folder.appending(path: "machine-id")
     credentials = daemon.folder.appending(path: "credentials")
     try FileManager.default.createDirectory(at: credentials, withIntermediateDirectories: true)
   }
@@ -28,15 +26,12 @@ import Testing
   private func start(
     machine: Int, hardware: String, _ settings: String = "", through wrapper: [String] = []
   ) throws {
-    let digits = String(repeating: "0", count: 31)
-    try Data("\(machine)\(digits)\n".utf8).write(to: machineID)
+    let machine = try daemon.onMachine(withID: "\(machine)\(String(repeating: "0", count: 31))\n")
     let file = credentials.appending(path: "identityd.hardware")
     try Data("\(hardware)\n".utf8).write(to: file)
     try daemon.start(
-      through: [
-        "unshare", "--mount", "env", "CREDENTIALS_DIRECTORY=\(credentials.path)", "sh", "-c",
-        "mount --bind \(machineID.path) /etc/machine-id && exec \"$@\"", "-",
-      ] + wrapper, configuration: "[Device]\n\(settings)\n")
+      through: ["env", "CREDENTIALS_DIRECTORY=\(credentials.path)"] + machine + wrapper,
+      configuration: "[Device]\n\(settings)\n")
   }
 
   private struct Found: Equatable {

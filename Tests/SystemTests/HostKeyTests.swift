@@ -70,7 +70,7 @@ extension SystemTests {
       #expect(try await system.property("ActiveState", of: "identity-fleet-invitation.service") == "inactive")
       let journal = try await system.journal(since: since, "--unit=\(Self.gate)")
       #expect(journal.contains { $0.contains("belongs to another machine-id") }, "\(journal)")
-      // What an admin may try meanwhile.
+      // An admin may try these commands meanwhile.
       #expect(try await system.attempt(Self.restart).status != 0)
       #expect(try await system.attempt("systemctl restart identity-fleet.service").status == 0)
       for options in ["", "--rotate"] {

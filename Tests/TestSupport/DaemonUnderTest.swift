@@ -54,6 +54,13 @@ package final class DaemonUnderTest {
     if let failure { FileHandle.standardError.write(Data("\(folder.path) is left behind: \(failure)\n".utf8)) }
   }
 
+  /// Returns the command that runs a daemon on a machine whose `/etc/machine-id` has this content.
+  package func onMachine(withID content: String) throws -> [String] {
+    let file = folder.appending(path: "machine-id")
+    try Data(content.utf8).write(to: file)
+    return ["unshare", "--mount", "sh", "-c", "mount --bind \(file.path) /etc/machine-id && exec \"$@\"", "-"]
+  }
+
   /// Starts the daemon and waits until it answers.
   @discardableResult
   package func start(

@@ -87,11 +87,7 @@ package final class FleetUnderTest {
 
   /// Starts the daemon, on a machine with another machine-id if one is given.
   package func boot(machineID: String? = nil) throws {
-    guard let machineID else { return _ = try daemon.start() }
-    let file = daemon.folder.appending(path: "machine-id")
-    try Data("\(machineID)\n".utf8).write(to: file)
-    try daemon.start(
-      through: ["unshare", "--mount", "sh", "-c", "mount --bind \(file.path) /etc/machine-id && exec \"$@\"", "-"])
+    try daemon.start(through: try machineID.map { try daemon.onMachine(withID: "\($0)\n") } ?? [])
   }
 
   /// Copies the disk of the daemon, as a snapshot of a running machine has it. Returns the folder.
