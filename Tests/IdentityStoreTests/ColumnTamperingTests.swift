@@ -46,6 +46,12 @@ struct ColumnTamperingTests {
   private func fill(_ workspace: Workspace, _ table: String) throws -> Registry {
     switch table {
     case "item", "data_key": return try workspace.fill((1...2 as ClosedRange<Int64>).map { Known($0, length: 30) })
+    case "recovery_key":
+      return try workspace.withStore { store, content in
+        try store.protectKey(with: store.makeSecretMemory().encrypt(Array(1...32)), at: later(1))
+        try store.mustClose()
+        return content.registry
+      }
     case "app_use", "day":
       var batches = sample(apps: 1) + life
       batches.append(Registry(applying: batches).changes(forUsed: ["user:7"], at: later(1)))

@@ -77,7 +77,7 @@ struct HealingTests {
   func `failed first starts do not accumulate key files`() throws {
     let workspace = try Workspace()
     try workspace.makeState()
-    let mounted = try workspace.run("mount", "-t", "tmpfs", "-o", "size=128k,mode=0700", "tmpfs", workspace.state)
+    let mounted = try workspace.run("mount", "-t", "tmpfs", "-o", "size=144k,mode=0700", "tmpfs", workspace.state)
     try #require(mounted.status == 0, "\(mounted.output)")
     defer { _ = try? workspace.run("umount", "-l", workspace.state) }
     // The space suffices for the keys but not for the store. The service manager would restart the

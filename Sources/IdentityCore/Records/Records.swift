@@ -27,15 +27,17 @@ package struct Records: OptionSet, Sendable {
   package static let fleet = Records(rawValue: 1 << 9)
   /// The time of the last backup.
   package static let backup = Records(rawValue: 1 << 10)
+  /// The recovery key.
+  package static let recovery = Records(rawValue: 1 << 11)
   /// All kinds of records.
   package static let all: Records = [
-    settings, apps, uses, identifiers, devices, fleet, items, versions, tokens, backup, events,
+    settings, apps, uses, identifiers, devices, fleet, items, versions, tokens, backup, recovery, events,
   ]
 
   private static let names: [(Records, String)] = [
     (settings, "settings"), (apps, "apps"), (uses, "uses of apps"), (identifiers, "identifiers"), (devices, "devices"),
     (fleet, "fleet"), (items, "items"), (versions, "versions"), (tokens, "push tokens"),
-    (backup, "last backup"), (events, "events"),
+    (backup, "last backup"), (recovery, "recovery key"), (events, "events"),
   ]
 
   /// The kinds in words, joined by commas.

@@ -90,6 +90,7 @@ struct Reading {
     }
     registry.doubt(inDoubt, incomplete: found.incomplete.subtracting(.events))
     if inDoubt.contains(.events) { events = [] }
+    if inDoubt.contains(.recovery) { ledger.recovery = nil }
   }
 
   /// Reads a file that has no open connection. A file that is no database of this schema counts as damaged.
@@ -164,13 +165,17 @@ extension Reading {
         : "table \(table) holds \(found.count) proven rows and should hold \(expected.count)")
   }
 
-  /// Reads the data key. If no master key opens it, the items are kept but cannot be used.
+  /// Reads the data key and the recovery key. If no master key opens it, the items are kept but cannot be used.
   private mutating func readDataKey(
     _ database: borrowing Database, _ authenticator: borrowing Authenticator, _ found: inout ProvenRows,
     _ keys: StoreKeys
   ) throws(DatabaseError) {
     try read(WrappedKey.self, database, authenticator, &found) { reading, key in
       reading.ledger.wrappedKey = key
+      return true
+    }
+    try read(RecoveryRecord.self, database, authenticator, &found) { reading, record in
+      reading.ledger.recovery = record
       return true
     }
     if let wrapped = ledger.wrappedKey {

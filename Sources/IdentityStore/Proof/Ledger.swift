@@ -17,6 +17,8 @@ struct Ledger: Sendable {
   var settings = StoredSettings()
   /// The wrapped data key of items; nil in a store of an earlier version.
   var wrappedKey: WrappedKey?
+  /// The data key as wrapped in the recovery key; nil if there is none.
+  var recovery: RecoveryRecord?
   /// The number of identifiers ever stored, which is the row number of the last one.
   var identifiers: Int64 = 0
   /// The row number of each identifier in force.
@@ -70,7 +72,7 @@ extension UUID {
 
 /// A digest for each table, so that damage to one table leaves the others trustworthy.
 struct TableDigests: Sendable {
-  private var digests = InlineArray<17, Digest>(repeating: Digest())
+  private var digests = InlineArray<18, Digest>(repeating: Digest())
   /// The number of digests to encode. A store of an earlier schema version has fewer tables.
   private var count = Schema.records.count
 

@@ -112,7 +112,11 @@ struct Edit {
     case .sealed:
       ledger.settings.isSealed = true
       try replace(ledger.settings, authenticator)
-    case .epochBegan(let epoch): begin(epoch)
+      try protect(with: nil, authenticator)
+    // A restore brings items that the holder of the recovery key need not have had.
+    case .epochBegan(let epoch):
+      begin(epoch)
+      try protect(with: nil, authenticator)
     }
   }
 
@@ -193,6 +197,13 @@ struct Edit {
     if ledger.wrappedKey != nil { try remove(.integer(1), WrappedKey.self, authenticator) }
     try insert(key, authenticator)
     ledger.wrappedKey = key
+  }
+
+  /// Writes the data key as wrapped in the recovery key, or removes it.
+  mutating func protect(with record: RecoveryRecord?, _ authenticator: borrowing Authenticator) throws(DatabaseError) {
+    if ledger.recovery != nil { try remove(.integer(1), RecoveryRecord.self, authenticator) }
+    if let record { try insert(record, authenticator) }
+    ledger.recovery = record
   }
 
   // MARK: Events
