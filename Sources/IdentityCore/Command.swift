@@ -58,6 +58,11 @@ package enum DerivedIdentifier: Equatable, Sendable {
 package enum StoreCommand: Equatable, Sendable {
   /// `key rotate`: wraps the data key in another master key.
   case rotateKey
+  /// `key protect`: wraps the data key in this recovery key.
+  case protectKey(SealedSecret)
+  /// `key recover`: opens the data key with this recovery key and wraps it in the master key, or only tests the
+  /// recovery key.
+  case recoverKey(SealedSecret, dryRun: Bool)
   /// `machine compare`: compares a machine-id with those that the store knows.
   case compareMachine(UUID)
   /// `backup`: returns a backup, encrypted with this key.

@@ -71,6 +71,8 @@ extension StatusRow {
     "master-key", audience: .everybody,
     "The source of the items' master key: 'file' in the state directory, or 'credential' from the service manager. If it is 'unavailable', items cannot be used; see identityd(8)."
   )
+  package static let recoveryKey = StatusRow(
+    "recovery-key", kind: .time, "Only if there is a recovery key: the time when it was set with 'key protect'.")
   package static let lastBackup = StatusRow(
     "last-backup", kind: .time,
     "Only if a client has read a backup to its end: the time when the last such backup was made.")
@@ -121,7 +123,8 @@ extension StatusRow {
     version, lineProtocol, process, started, uptime, boot, socket, store, storeIdentifier,
     connections, subscribers, lastEvent,
     epoch, keptEvents, apps, manifests, installations, vendors, devices, deviceOrigin, items, itemBytes, tokens,
-    masterKey, lastBackup, fleet, fleetWord, suspect, machineChange, masterKeyReason, sealed, storeReason, unproven,
+    masterKey, recoveryKey, lastBackup, fleet, fleetWord, suspect, machineChange, masterKeyReason, sealed, storeReason,
+    unproven,
     storeSource,
     manifestFault, manifestFaults,
     configurationReason, stateDirectory, manifestFolder,

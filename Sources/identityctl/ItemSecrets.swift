@@ -3,11 +3,13 @@ import IdentityCore
 import IdentityWire
 import LinuxSystem
 
-// The secrets of items. `--data-file` reads one without exposing it on the command line, and `--raw` writes
-// one as bytes.
+// The secrets of items, and the recovery key. `--data-file` reads one without exposing it on the command line, and
+// `--raw` writes one as bytes.
 extension Program {
   /// Verbs that take a secret. The value tells whether the secret is required.
-  private static let takers = ["item add": true, "item put": true, "item update": false]
+  private static let takers = [
+    "item add": true, "item put": true, "item update": false, "key protect": true, "key recover": true,
+  ]
 
   /// Returns the request, including the secret from `--data-file`.
   static func request(_ words: [String], _ line: CommandLine) throws -> RequestLine {

@@ -64,7 +64,7 @@ package enum Options {
         .init("stale", value: "SECONDS", "Show only devices that have sent no report for this time."),
       ]),
     Group(
-      commands: ["item add", "item put", "item update"],
+      commands: ["item add", "item put", "item update", "key protect", "key recover"],
       options: [.init("data-file", value: "PATH", "Read the secret from this file, unchanged; - is standard input.")],
       replaced: "data"),
     Group(

@@ -85,13 +85,17 @@ import Testing
       "a forged time of a backup", "INSERT INTO backup VALUES (1, '2020-01-01T00:00:00.000Z', 1, x'00')", refused: [],
       unproven: "last backup"),
     Damage(
+      "a forged recovery key", "INSERT INTO recovery_key VALUES (1, '2020-01-01T00:00:00.000Z', x'00', 1, x'00')",
+      refused: [], unproven: "recovery key"),
+    Damage(
       "a deleted event",
       "DELETE FROM event_batch WHERE last = (SELECT last FROM event_batch ORDER BY last LIMIT 1 OFFSET 1)",
       refused: ofEvents, unproven: "events"),
     Damage(
       "the deleted row of the store", "DELETE FROM store", refused: Set(questions),
       unproven:
-        "settings, apps, uses of apps, identifiers, devices, fleet, items, versions, push tokens, last backup, events"
+        "settings, apps, uses of apps, identifiers, devices, fleet, items, versions, push tokens, last backup, "
+        + "recovery key, events"
     ),
   ]
 

@@ -62,6 +62,8 @@ set -g __identityctl_commands \
     'subscribe;device|installation|vendor|app|devices|account|item|version|token...;since=- epoch=- snapshot=yes;Send the events of these topics, or of all topics; with since=, first the events after SEQ.' \
     'unsubscribe;device|installation|vendor|app|devices|account|item|version|token...;;Stop sending the events of these topics, or of all topics.' \
     'key rotate;;;Wrap the store\'s data key in a new master key.' \
+    'key protect;;data=-;Wrap the store\'s data key in this recovery key of 32 bytes as well, in place of an earlier one.' \
+    'key recover;;data=- dry-run=yes;Open the store\'s data key with the recovery key, and wrap it in the present master key.' \
     'backup;;key=-;Send a backup without this-device-only items, encrypted with a key of 32 bytes.' \
     'restore begin;;key=-;Begin to upload a backup that is encrypted with this key.' \
     'restore add;;data=-;Upload the next piece of the backup: the data= of one row of \'backup\'.' \
@@ -103,7 +105,7 @@ set -g __identityctl_options \
     '--file=@file;fleet keygen;Write the private keys to this new file, which only this user can read.' \
     '--key=@file;fleet status;Show the reports of the site\'s devices, with the key of the site in this file.' \
     '--stale=-;fleet status;Show only devices that have sent no report for this time.' \
-    '--data-file=@file;item add|item put|item update;Read the secret from this file, unchanged; - is standard input.' \
+    '--data-file=@file;item add|item put|item update|key protect|key recover;Read the secret from this file, unchanged; - is standard input.' \
     '--allow-empty;item add|item put|item update;Send an empty secret, too, instead of taking it for a failure.' \
     '--raw;item read;Write only the bytes of the secret, unchanged.' \
     '--token-file=@file;token put|token invalidate;Read TOKEN from this file, without its line feed; - is standard input.' \

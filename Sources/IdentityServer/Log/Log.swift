@@ -69,6 +69,8 @@ package enum LogEvent: Sendable {
   case itemsOpened
   case secretDamaged(String, by: Originator)
   case keyRotated(KeySource)
+  case recoveryKeySet
+  case keyRecovered(KeySource)
   case unusedForgotten(Int, days: Int)
   case manifestFault(String)
   case manifestsInOrder
@@ -151,6 +153,12 @@ package enum LogEvent: Sendable {
       make(
         .notice, "7166d8143a1d4ee7bc71eacafe380721",
         "The data key is now wrapped in a new master key (\(source.rawValue)).")
+    case .recoveryKeySet:
+      make(.notice, "9fbefa8dd31b47a0a76c2a6469748900", "The data key is now wrapped in a new recovery key as well.")
+    case .keyRecovered(let source):
+      make(
+        .notice, "5a3a1d7bf0f34a21b4d54125ca052dfc",
+        "The recovery key opened the data key, which is now wrapped in the present master key (\(source.rawValue)).")
     case .manifestFault(let text): make(.error, "5c97b254880d4140af7d4cb07538a7d7", text)
     case .manifestsInOrder: make(.notice, "a5df2946860d45b0b12253fc6538521b", "The manifests are in order again.")
     case .connectionsTakenOver(let kept, let closed):
@@ -217,7 +225,9 @@ package enum LogEvent: Sendable {
       .identifierChanged(_, _, let originator), .secretDamaged(_, let originator),
       .connectionRefused(_, let originator), .connectionFailed(_, _, _, let originator):
       originator
-    case .sealed, .keyRotated, .configurationLoaded, .configurationWarning, .configurationRefused: .admin
+    case .sealed, .keyRotated, .recoveryKeySet, .keyRecovered, .configurationLoaded, .configurationWarning,
+      .configurationRefused:
+      .admin
     case .started, .startRefused, .stopping, .stopped, .store, .deviceSuspected, .machineChanged, .systemChanged,
       .systemUnknown, .itemsLocked, .itemsOpened, .unusedForgotten, .manifestFault, .manifestsInOrder,
       .connectionsTakenOver, .handoverUnreadable, .notServing, .managerNotTold, .acceptPaused, .noStopTimer,

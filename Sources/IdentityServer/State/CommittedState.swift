@@ -19,6 +19,8 @@ final class CommittedState {
   private var keySource: KeySource?
   /// The source of the items' master key; nil if items cannot be used.
   var usableKeySource: KeySource? { registry.itemFault == nil ? keySource : nil }
+  /// The time at which the recovery key was set; nil if there is none.
+  private(set) var recoveryKeyTime: Timestamp?
   private(set) var manifestFaults: [String] = []
   /// The identifier of the store; nil if it is not proven.
   let store: UUID?
@@ -51,6 +53,7 @@ final class CommittedState {
       keySource = reopened.keySource
     }
     if let source = report.keySource { keySource = source }
+    if let recoveryKey = report.recoveryKey { recoveryKeyTime = recoveryKey.set }
     for recorded in report.changes {
       registry.apply(recorded)
       if case .epochBegan(let epoch) = recorded.change { events.begin(epoch) }
@@ -80,6 +83,8 @@ final class CommittedState {
     case .systemUnknown(let reason): log(.systemUnknown(reason))
     case .secretFault(let item, let refusal, let originator): logFault(of: item, refusal, by: originator)
     case .keyRotated(let source): log(.keyRotated(source))
+    case .recoveryKeySet: log(.recoveryKeySet)
+    case .keyRecovered(let source): log(.keyRecovered(source))
     case .unusedForgotten(let count, let days): log(.unusedForgotten(count, days: days))
     case .closing(let reason): log(.storeNotClosed(reason))
     }

@@ -79,6 +79,7 @@ final class StatusAnswers {
     rows.add(.itemBytes, .number(Int64(registry.items.total.bytes)))
     rows.add(.tokens, .number(Int64(registry.tokens.count)))
     rows.add(.masterKey, .string(state.usableKeySource?.rawValue ?? "unavailable"))
+    rows.add(.recoveryKey, state.recoveryKeyTime.map(Reply.Value.time))
     rows.add(.lastBackup, registry.lastBackup.map(Reply.Value.time))
     rows.add(.fleet, .text(lease.state))
     for word in lease.words { rows.add(.fleetWord, .string("\(word.name)=\(word.value)")) }

@@ -8,6 +8,9 @@ extension Writer {
     do throws(Refusal) {
       switch command {
       case .rotateKey: return .success(.init(reply: try rotateKey(&report)))
+      case .protectKey(let key): return .success(.init(reply: try protectKey(with: key, &report)))
+      case .recoverKey(let key, let dryRun):
+        return .success(.init(reply: try recoverKey(with: key, isTrial: dryRun, &report)))
       case .compareMachine(let id):
         return .success(.init(reply: try registry.comparison(of: store.digest(ofMachineID: id))))
       // They arrive as long work.
@@ -26,6 +29,28 @@ extension Writer {
     let source = try store.rotateKey(at: Self.now)
     report.keySource = source
     report.notices.append(.keyRotated(source))
+    return .done(.string(source.rawValue))
+  }
+
+  private func protectKey(with key: SealedSecret, _ report: inout WriterReport) throws(Refusal) -> Reply {
+    let before = store.condition
+    defer { noteCondition(before, &report) }
+    activity.enterStorage()
+    defer { activity.leaveStorage() }
+    try store.protectKey(with: key, at: Self.now)
+    report.notices.append(.recoveryKeySet)
+    return .done
+  }
+
+  private func recoverKey(with key: SealedSecret, isTrial: Bool, _ report: inout WriterReport) throws(Refusal) -> Reply
+  {
+    let before = store.condition
+    defer { noteCondition(before, &report) }
+    activity.enterStorage()
+    defer { activity.leaveStorage() }
+    guard let source = try store.recoverKey(with: key, isTrial: isTrial, at: Self.now) else { return .done }
+    report.isStartDue = store.isStartDue
+    report.notices.append(.keyRecovered(source))
     return .done(.string(source.rawValue))
   }
 }

@@ -62,6 +62,7 @@ final class Writer {
   /// and compares the installed apps with their manifests.
   func begin(_ folders: [String]) -> WriterReport {
     var report = WriterReport()
+    report.recoveryKey = RecoveryKeyFacts(set: store.recoveryKeyTime)
     compareMachine(&report)
     reportSystem(&report)
     survey(folders, &report) {
@@ -141,6 +142,7 @@ final class Writer {
         report.hasStopped = true
         ProcessMemory.keepUntilExit(registry)
       }
+      report.recoveryKey = RecoveryKeyFacts(set: store.recoveryKeyTime)
       outbox.send(report)
       if isLast { return }
     }

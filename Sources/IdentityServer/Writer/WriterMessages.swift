@@ -149,6 +149,8 @@ struct WriterReport: Sendable {
   var reopened: Reopened?
   /// The source of the master key after a rotation; nil if unchanged.
   var keySource: KeySource?
+  /// The recovery key; nil if unchanged.
+  var recoveryKey: RecoveryKeyFacts?
   /// The condition of the store; nil if unchanged.
   var condition: StoreCondition?
   /// Whether only a new start of the daemon can make the store writable, and would do so.
@@ -176,6 +178,12 @@ struct Reopened: Sendable {
   let keySource: KeySource?
 }
 
+/// What `status` shows about the recovery key.
+struct RecoveryKeyFacts: Sendable {
+  /// The time at which the recovery key was set; nil if there is none.
+  let set: Timestamp?
+}
+
 /// A notice from the writer that the loop logs.
 enum WriterNotice: Equatable, Sendable {
   case store(StoreNotice)
@@ -187,6 +195,10 @@ enum WriterNotice: Equatable, Sendable {
   case secretFault(Item, Refusal, by: Originator)
   /// The data key is wrapped in another master key.
   case keyRotated(KeySource)
+  /// The data key is wrapped in a new recovery key, too.
+  case recoveryKeySet
+  /// The recovery key opened the data key, which is wrapped in the present master key.
+  case keyRecovered(KeySource)
   /// Apps were uninstalled, because they were not used for the given number of days. The first value is the number
   /// of apps.
   case unusedForgotten(Int, days: Int)

@@ -13,6 +13,22 @@ extension Verb {
     ) { (_) throws(Refusal) in .store(.rotateKey) },
 
     Verb(
+      words: "key protect", attributes: [.secret("data")], access: .admin,
+      summary: "Wrap the store's data key in this recovery key of 32 bytes as well, in place of an earlier one.",
+      answer: .nothing,
+      loss: .nothing, examples: [.init("key protect data=\(exampleKey)", "OK")]
+    ) { (arguments) throws(Refusal) in .store(.protectKey(try arguments.requiredSecret("data"))) },
+
+    Verb(
+      words: "key recover", attributes: [.secret("data"), .init("dry-run", "yes")], access: .admin,
+      summary: "Open the store's data key with the recovery key, and wrap it in the present master key.",
+      answer: .object(Line([.word("source").optional])),
+      loss: .nothing, examples: [.init("key recover data=\(exampleKey)", "ERR conflict …")]
+    ) { (arguments) throws(Refusal) in
+      .store(.recoverKey(try arguments.requiredSecret("data"), dryRun: try arguments.flag("dry-run")))
+    },
+
+    Verb(
       words: "backup", attributes: [.secret("key")], access: .admin,
       summary: "Send a backup without this-device-only items, encrypted with a key of 32 bytes.",
       answer: .object(Line([.number("bytes")])),
