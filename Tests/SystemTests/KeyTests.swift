@@ -45,14 +45,14 @@ extension SystemTests {
     let (system, item) = try await systemWithItem(suite)
     try await system.shell("[ -e /var/lib/identityd/master.key ]")
 
-    try await system.shell("identityd-setup-key")
+    try await system.shell("identityd-setup-key --no-recovery-key")
     #expect(try await keyInUse(on: system) == "credential")
     #expect(try await system.shell(Self.readItem) == item)
     #expect(try await system.shell("stat --format='%U %a' \(Self.key)") == "root 600")
     try await system.shell("[ ! -e /var/lib/identityd/master.key ]")
 
     let first = try await system.shell("sha256sum \(Self.key)")
-    #expect(try await system.attempt("identityd-setup-key").status == 73)
+    #expect(try await system.attempt("identityd-setup-key --no-recovery-key").status == 73)
     #expect(try await system.shell("sha256sum \(Self.key)") == first)
     try await system.shell("identityd-setup-key --rotate")
     #expect(try await system.shell("sha256sum \(Self.key)") != first)
@@ -72,7 +72,7 @@ extension SystemTests {
   @Test(arguments: Container.suites)
   func `row 42: a key that cannot be decrypted makes only the items unavailable`(suite: String) async throws {
     let (system, item) = try await systemWithItem(suite)
-    try await system.shell("identityd-setup-key")
+    try await system.shell("identityd-setup-key --no-recovery-key")
     let device = try await system.shell("identityctl get device")
     let key = try await system.shell("sha256sum \(Self.key)")
 
@@ -88,7 +88,7 @@ extension SystemTests {
       #expect(try await system.attempt(Self.readItem).status == 24)
       #expect(try await system.attempt("\(Self.client) item put service=s account=a data=b3RoZXI=").status == 24)
       #expect(try await system.attempt("identityctl key rotate --yes").status == 24)
-      #expect(try await system.attempt("identityd-setup-key").status == 1)
+      #expect(try await system.attempt("identityd-setup-key --no-recovery-key").status == 1)
       #expect(try await system.attempt("identityd-setup-key --rotate").status == 1)
       #expect(try await system.shell("sha256sum \(Self.key)") == key)
       #expect(try await credentials(on: system) == "identityd.key")
@@ -138,7 +138,7 @@ extension SystemTests {
       cd /root/killer
       chmod +x step; for program in mv rm systemctl systemd-creds identityctl; do ln -sf step $program; done
       at=\(1 - Self.stride)
-      for options in '' --rotate; do
+      for options in --no-recovery-key --rotate; do
         while :; do
           at=$((at + \(Self.stride)))
           rm -f killed; echo 0 >number
@@ -151,7 +151,7 @@ extension SystemTests {
           check again
           identityctl status | grep -qx master-key=credential
           ! cmp --silent before \(Self.key) || { echo "still the same key after: $(cat killed)"; exit 1; }
-          [ -z "$options" ] || continue
+          [ $options = --no-recovery-key ] || continue
           systemctl stop identityd.socket identityd.service
           rm -rf \(Self.key)* /var/lib/identityd/*
           systemctl start identityd.socket identityd.service
@@ -182,7 +182,7 @@ extension SystemTests {
       """
       mkdir -p /root/killer
       \(Self.checkItem)
-      identityd-setup-key 2>&1
+      identityd-setup-key --no-recovery-key 2>&1
       for moment in \(Self.moments); do
         echo "$moment hundredths" >/root/killer/killed
         setsid --wait timeout --signal=KILL 0.$moment identityd-setup-key --rotate >/dev/null 2>&1 || true
@@ -201,7 +201,7 @@ extension SystemTests {
   func `the unit that holds the key starts and stops with the daemon`(suite: String) async throws {
     let (system, _) = try await systemWithItem(suite)
     let unit = "identityd-key.service"
-    try await system.shell("identityd-setup-key")
+    try await system.shell("identityd-setup-key --no-recovery-key")
     #expect(try await system.property("UnitFileState", of: unit) == "static")
     #expect(try await system.property("MemorySwapMax") == "0")
     #expect(try await system.shell("systemd-analyze verify --man=no \(unit) 2>&1") == "")
@@ -228,17 +228,19 @@ extension SystemTests {
   @Test(arguments: Container.newest)
   func `only root can set up a key, and a stopped daemon allows only the first setup`(suite: String) async throws {
     let (system, item) = try await systemWithItem(suite)
-    #expect(try await system.attempt("setpriv --reuid=nobody --clear-groups identityd-setup-key").status == 77)
+    #expect(
+      try await system.attempt("setpriv --reuid=nobody --clear-groups identityd-setup-key --no-recovery-key").status
+        == 77)
     #expect(try await system.attempt("identityd-setup-key --sideways").status == 64)
     #expect(try await system.attempt("identityd-setup-key --rotate").status == 69)
 
     // The existing items need the file until the setup is run again.
-    try await system.shell("systemctl stop identityd.socket identityd.service; identityd-setup-key")
+    try await system.shell("systemctl stop identityd.socket identityd.service; identityd-setup-key --no-recovery-key")
     #expect(try await system.attempt("identityd-setup-key --rotate").status == 69)
     try await system.shell("systemctl start identityd.socket")
     #expect(try await keyInUse(on: system) == "file")
     #expect(try await system.shell(Self.readItem) == item)
-    try await system.shell("identityd-setup-key")
+    try await system.shell("identityd-setup-key --no-recovery-key")
     #expect(try await keyInUse(on: system) == "credential")
     #expect(try await system.shell(Self.readItem) == item)
   }

@@ -141,7 +141,8 @@ extension SystemTests {
     // Without the key of an earlier test.
     try await system.shell("\(Container.purge); rm -rf /var/lib/identityd.purged-*; \(Container.install)")
     try await system.shell(
-      "identityd-setup-key; systemd-run --quiet --scope identityctl item put service=s account=a data=c2VjcmV0")
+      "identityd-setup-key --no-recovery-key; systemd-run --quiet --scope identityctl item put service=s account=a data=c2VjcmV0"
+    )
     let readItem = "systemd-run --quiet --scope identityctl item read service=s account=a"
     let item = try await system.shell(readItem)
     let identifiers = try await system.identifiers()
@@ -197,7 +198,7 @@ extension SystemTests {
   func `a purge keeps the key of a state that is on a file system that is not mounted`(suite: String) async throws {
     let system = try await Container.ready(suite)
     try await system.shell("\(Container.purge); rm -rf /var/lib/identityd.purged-*; \(Container.install)")
-    try await system.shell("identityd-setup-key")
+    try await system.shell("identityd-setup-key --no-recovery-key")
     let identifiers = try await system.identifiers()
     let output = try await system.shell(
       """
@@ -236,7 +237,7 @@ extension SystemTests {
   {
     let system = try await Container.ready(suite)
     try await system.shell("\(Container.purge); rm -rf /var/lib/identityd.purged-*; \(Container.install)")
-    try await system.shell("identityd-setup-key")
+    try await system.shell("identityd-setup-key --no-recovery-key")
     let purge =
       answer == "set before"
       ? "echo identityd identityd/delete-state boolean true | debconf-set-selections; \(Container.purge)"
