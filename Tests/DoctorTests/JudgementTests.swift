@@ -173,6 +173,33 @@ struct JudgementTests {
     #expect(MasterKeyFacts(examination(.silent)).finding.result == .skipped)
   }
 
+  @Test func `items without a backup and without a recovery key are a warning`() {
+    func finding(_ rows: [(String, String)], at path: String = Self.system) -> Finding {
+      MasterKeyFacts(examination(.answered, at: path, [("master-key", "credential")] + rows)).finding
+    }
+    let items = ("items", "3")
+    let bare = finding([items])
+    #expect(bare.result == .warning)
+    #expect(bare.faults[0].cause.contains("neither a backup nor a recovery key"))
+    #expect(mends(bare) == ["sudo identityd-setup-key --new-recovery-key"])
+    #expect(finding([items, ("recovery-key", "2026-01-01T00:00:00.000Z")]).result == .ok)
+    #expect(finding([items, ("last-backup", "2026-01-01T00:00:00.000Z")]).result == .ok)
+    #expect(finding([("items", "0")]).result == .ok)
+    #expect(finding([]).result == .ok, "this user does not see the rows")
+    #expect(finding([items], at: "/home/me/socket").result == .ok)
+  }
+
+  @Test func `an unavailable master key names the recovery key if there is one`() {
+    let status = [("master-key", "unavailable"), ("master-key-reason", "items: from the credential identityd.key")]
+    for (rows, isNamed) in [([], false), ([("recovery-key", "2026-01-01T00:00:00.000Z")], true)] {
+      for isForeign in [false, true] {
+        let units = UnitStates(units: [UnitStates.hostKey: ["ActiveState": isForeign ? "failed" : "inactive"]])
+        let fault = MasterKeyFacts(examination(.answered, status + rows, units: units)).finding.faults[0]
+        #expect(fault.cause.contains("identityd-setup-key --recover") == isNamed)
+      }
+    }
+  }
+
   @Test func `a host key of another machine-id needs the former machine-id`() {
     let status = [("master-key", "unavailable"), ("master-key-reason", "items: from the credential identityd.key")]
     for (state, isForeign) in [("failed", true), ("inactive", false)] {
