@@ -134,7 +134,7 @@ struct ItemClientTests {
       (["item", "add", "service=s"], 2, "--data-file=-"), (["Item", "Put", "service=s"], 2, "--data-file=-"),
       (["item", "add", "data=AAAA", "--data-file=FILE"], 2, "'data=' cannot be combined"),
       (["item", "update", "Data=AAAA", "--data-file=-"], 2, "'data=' cannot be combined"),
-      (["item", "read", "--data-file=FILE"], 2, "'--data-file' is only for 'item add', 'item put' and 'item update'"),
+      (["item", "read", "--data-file=FILE"], 2, "'item put', 'item update', 'key protect' and 'key recover'"),
       (["item", "--data-file=FILE"], 2, "'--data-file' is only for"),
       (["status", "--data-file=FILE"], 2, "is only for"),
       (["item", "find", "--raw"], 2, "'--raw' is only for 'item read'"), (["get", "device", "--raw"], 2, "'--raw'"),
