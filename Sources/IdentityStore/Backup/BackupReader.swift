@@ -125,7 +125,7 @@ package final class BackupReader {
     let associated = BackupFormat.associated(place: place, isLast: left == 0, behind: previous[...])
     let memory = memory
     let key = key
-    let read = unsafe workspace.use { start -> (BackupFormat.Kind, [Value], SealedSecret?)? in
+    let read = unsafe workspace.use { start, _ -> (BackupFormat.Kind, [Value], SealedSecret?)? in
       guard let length = unsafe key.decrypt(ciphertext[...], with: associated, into: start) else { return nil }
       let content = unsafe UnsafeBufferPointer(start: start, count: length)
       guard let (kind, values, secret) = unsafe BackupFormat.read(content) else { return nil }

@@ -177,7 +177,7 @@ package final class BackupWriter {
     head.append(number: UInt64(secret.length))
     guard head.count + secret.length <= workspace.size else { throw .broken("an item exceeds the limit of its length") }
     let associated = associated(false)
-    let ciphertext = unsafe workspace.use { start -> [UInt8]? in
+    let ciphertext = unsafe workspace.use { start, _ -> [UInt8]? in
       unsafe start.update(from: head, count: head.count)
       guard unsafe memory.decrypt(secret, into: start + head.count) != nil else { return nil }
       return unsafe key.encrypt(start, count: head.count + secret.length, with: associated)

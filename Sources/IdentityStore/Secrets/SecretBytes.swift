@@ -115,15 +115,19 @@ struct SecretWorkspace: ~Copyable, @unchecked Sendable {
 
   /// Calls a closure with the memory, and wipes it afterwards.
   ///
-  /// - Parameter part: the range of bytes to use; nil for all of them.
+  /// - Parameters:
+  ///   - part: the range of bytes to use; nil for all of them.
+  ///   - body: gets the memory and the number of its first bytes that are wiped. This is the whole part, unless the
+  ///     closure knows that it writes fewer.
   func use<Result, Failure>(
-    _ part: Range<Int>? = nil, _ body: (UnsafeMutablePointer<UInt8>) throws(Failure) -> Result
+    _ part: Range<Int>? = nil, _ body: (UnsafeMutablePointer<UInt8>, inout Int) throws(Failure) -> Result
   ) throws(Failure) -> Result {
     if !isLocked.exchange(true, ordering: .relaxed) { unsafe sodium_mlock(memory, size) }
     let part = part ?? 0..<size
     precondition(part.lowerBound >= 0 && part.upperBound <= size)
     let start = unsafe memory + part.lowerBound
-    defer { unsafe sodium_memzero(start, part.count) }
-    return try unsafe body(start.assumingMemoryBound(to: UInt8.self))
+    var written = part.count
+    defer { unsafe sodium_memzero(start, min(written, part.count)) }
+    return try unsafe body(start.assumingMemoryBound(to: UInt8.self), &written)
   }
 }

@@ -25,10 +25,14 @@ package final class SecretMemory: SecretIntake, Sendable {
 
   /// Encrypts a secret that a request contains as Base64 text, with or without `=` at its end.
   package func encrypt(_ fill: (inout MutableSpan<UInt8>) -> Int) throws(SecretFault) -> SealedSecret {
-    try unsafe workspace.use(Self.text) { (text) throws(SecretFault) in
+    try unsafe workspace.use(Self.text) { (text, written) throws(SecretFault) in
       var span = unsafe MutableSpan(_unsafeStart: text, count: Self.text.count)
       let count = min(fill(&span), Self.text.count)
-      return try unsafe workspace.use(Self.plain) { (plain) throws(SecretFault) in
+      // A text that did not fit has the length 0, although a part of it was written.
+      if count > 0 { written = count }
+      return try unsafe workspace.use(Self.plain) { (plain, written) throws(SecretFault) in
+        // Four digits are three bytes (RFC 4648, section 4).
+        written = count / 4 * 3 + 3
         if let length = unsafe Base64.decode(text, count: count, into: plain, room: Self.plain.count) {
           guard length <= Bound.secretLength else { throw .tooLong }
           return unsafe SealedSecret(bytes: transit.encrypt(plain, count: length, with: []), length: length)
@@ -45,7 +49,8 @@ package final class SecretMemory: SecretIntake, Sendable {
   ///
   /// - Returns: false if this process did not encrypt the secret.
   package func appendBase64(of secret: SealedSecret, to output: inout [UInt8]) -> Bool {
-    unsafe workspace.use(Self.plain) { plain in
+    unsafe workspace.use(Self.plain) { plain, written in
+      written = secret.length
       guard let length = unsafe decrypt(secret, into: plain) else { return false }
       unsafe Base64.append(plain, count: length, to: &output)
       return true
@@ -54,7 +59,8 @@ package final class SecretMemory: SecretIntake, Sendable {
 
   /// Returns the UUID that is the text of a secret, ignoring white space around it; nil if the text is not a UUID.
   func identifier(in secret: SealedSecret) -> UUID? {
-    unsafe workspace.use(Self.plain) { plain in
+    unsafe workspace.use(Self.plain) { plain, written in
+      written = secret.length
       guard let length = unsafe decrypt(secret, into: plain) else { return nil }
       let bytes = unsafe UnsafeBufferPointer(start: plain, count: length)
       guard let first = unsafe bytes.firstIndex(where: { $0 > 0x20 }),
@@ -67,7 +73,8 @@ package final class SecretMemory: SecretIntake, Sendable {
   /// Returns the key that a secret contains; nil if the secret does not have the length of a key.
   func cipherKey(in secret: SealedSecret) -> CipherKey? {
     guard secret.length == CipherKey.length else { return nil }
-    return unsafe workspace.use(Self.plain) { plain in
+    return unsafe workspace.use(Self.plain) { plain, written in
+      written = secret.length
       guard let length = unsafe decrypt(secret, into: plain) else { return nil }
       var key = unsafe Array(UnsafeBufferPointer(start: plain, count: length))
       return CipherKey(consuming: &key)
@@ -97,7 +104,8 @@ package final class SecretMemory: SecretIntake, Sendable {
   /// - Parameter associated: the associated data. The secret can be decrypted only together with it.
   /// - Returns: nil if this process did not encrypt the secret.
   func reencrypted(forStore secret: SealedSecret, with associated: [UInt8], _ key: CipherKey) -> [UInt8]? {
-    unsafe workspace.use(Self.plain) { plain in
+    unsafe workspace.use(Self.plain) { plain, written in
+      written = secret.length
       guard let length = unsafe decrypt(secret, into: plain) else { return nil }
       return unsafe key.encrypt(plain, count: length, with: associated)
     }
@@ -106,7 +114,8 @@ package final class SecretMemory: SecretIntake, Sendable {
   /// Returns a stored secret encrypted with the transit key; nil if it is not as it was stored.
   func reencrypted(forTransit stored: [UInt8], with associated: [UInt8], _ key: CipherKey) -> SealedSecret? {
     guard stored.count <= Bound.secretLength + CipherKey.overhead else { return nil }
-    return unsafe workspace.use(Self.plain) { plain in
+    return unsafe workspace.use(Self.plain) { plain, written in
+      written = stored.count
       guard let length = unsafe key.decrypt(stored[...], with: associated, into: plain) else { return nil }
       return unsafe SealedSecret(bytes: transit.encrypt(plain, count: length, with: []), length: length)
     }
@@ -119,7 +128,8 @@ package final class SecretMemory: SecretIntake, Sendable {
     ofStored stored: [UInt8], with associated: [UInt8], _ key: CipherKey, to output: inout [UInt8]
   ) -> Bool {
     guard stored.count <= Bound.secretLength + CipherKey.overhead else { return false }
-    return unsafe workspace.use(Self.plain) { plain in
+    return unsafe workspace.use(Self.plain) { plain, written in
+      written = stored.count
       guard let length = unsafe key.decrypt(stored[...], with: associated, into: plain) else { return false }
       unsafe Base64.append(plain, count: length, to: &output)
       return true
