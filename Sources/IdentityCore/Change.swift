@@ -34,6 +34,10 @@ package indirect enum Change: Equatable, Sendable {
   case machineAcknowledged(FormerMachine)
   /// The record of a former machine was removed, by its number.
   case machineForgotten(Int64)
+  /// A renewal left a device identifier to the machine that this one may be a copy of.
+  case deviceLeft(LeftDevice)
+  /// The record of a device identifier that was left was removed, by its number.
+  case leftDeviceForgotten(Int64)
   /// The name of the account was set or removed.
   case accountSet(Text?)
   /// A device was added at the end of the account's device list.

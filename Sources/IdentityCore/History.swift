@@ -57,6 +57,15 @@ package struct History: Equatable, Sendable {
     return numbers
   }
 
+  /// Returns whether a scope had one value before it first had another one.
+  func has(_ value: UUID, before other: UUID, in scope: Scope) -> Bool {
+    for number in numbers(of: scope) {
+      guard let found = table[number]?.identifier.value, found == value || found == other else { continue }
+      return found == value
+    }
+    return false
+  }
+
   /// Returns the number of identifiers of a scope.
   func count(of scope: Scope) -> Int { (ended[scope]?.count ?? 0) + (inForce[scope] == nil ? 0 : 1) }
 

@@ -75,6 +75,12 @@ package enum Bound {
   package static let subscribersPerTurn = 8
   /// The number of apps that one request uninstalls, and of identifiers dropped together.
   package static let forgottenTogether = 512
+  /// The days on which the daemon runs, after the last renewal on what may be a copy, for which items and push tokens that
+  /// were left to the original are kept.
+  package static let leftDays: Int64 = 30
+  /// The maximum number of records of device identifiers that were left to other machines. The items of the oldest record
+  /// are deleted first: only the last ``formerMachines`` can come back.
+  package static let leftDevices = 64
   /// The maximum number of ended identifiers of one level and owner in the history. The oldest are dropped first.
   ///
   /// A start reads all of them. A renewal each day reaches the bound in eleven years.

@@ -14,17 +14,11 @@ package struct Registry: Equatable, Sendable {
   /// The devices of the account, in the order in which they were added.
   package private(set) var devices = DeviceList()
   /// The part of the fleet; nil if there is nothing of it.
-  private var fleetState: FleetState?
+  private var fleetPart: RegistryPart<FleetContent>?
   /// The time of the last backup that a client read to its end; nil if there is none.
   package private(set) var lastBackup: Timestamp?
-  /// The name of the account, if any.
-  package private(set) var account: Text?
-  /// The record of the machine; nil before the first start is recorded.
-  package private(set) var machine: MachineRecord?
-  /// The machines that the daemon ran on before, oldest first.
-  package private(set) var formerMachines: [FormerMachine] = []
-  /// Whether the store is sealed. A sealed store takes no further change, and the next start is a first start.
-  package private(set) var isSealed = false
+  /// The account, the machines and the seal; nil if there is nothing of them.
+  private var settings: RegistryPart<SettingsContent>?
   /// The items without their secrets.
   package private(set) var items = ItemTable()
   /// The reason why no item can be used; nil if the key of the secrets is available.
@@ -52,10 +46,25 @@ package struct Registry: Equatable, Sendable {
   package func identifiers(valued value: UUID) -> some Sequence<Identifier> { history.identifiers(valued: value) }
 
   /// The counter, the generation and the runs of the fleet on this device; nil before the fleet is used.
-  package var fleet: FleetStanding? { fleetState?.parts.standing }
+  package var fleet: FleetStanding? { fleetPart?.content.standing }
 
   /// The messages of the fleet about the devices of the account.
-  package var records: FleetRecords { fleetState?.parts.records ?? FleetRecords() }
+  package var records: FleetRecords { fleetPart?.content.records ?? FleetRecords() }
+
+  /// The name of the account, if any.
+  package var account: Text? { settings?.content.account }
+
+  /// The record of the machine; nil before the first start is recorded.
+  package var machine: MachineRecord? { settings?.content.machine }
+
+  /// The machines that the daemon ran on before, oldest first.
+  package var formerMachines: [FormerMachine] { settings?.content.formerMachines ?? [] }
+
+  /// The device identifiers that renewals left to other machines, oldest first.
+  package var leftDevices: [LeftDevice] { settings?.content.leftDevices ?? [] }
+
+  /// Whether the store is sealed. A sealed store takes no further change, and the next start is a first start.
+  package var isSealed: Bool { settings?.content.isSealed ?? false }
 
   /// Returns the last recorded use of an app; nil if none is recorded.
   package func use(of app: Text) -> AppUse? { uses[app] }
@@ -109,28 +118,32 @@ extension Registry {
     case .identifierEnded(let scope, let how): history.end(scope, how)
     case .identifierForgotten(let forgotten): history.remove(forgotten.number)
     case .deviceSuspected: break
-    case .machineRecorded(let record): machine = record
-    case .machineLeft(let former): formerMachines.append(former)
+    case .machineRecorded(let record): settings.change { $0.machine = record }
+    case .machineLeft(let former): settings.change { $0.formerMachines.append(former) }
     case .machineAcknowledged(let former):
-      for place in formerMachines.indices where formerMachines[place].number == former.number {
-        formerMachines[place] = former
+      settings.change { settings in
+        for place in settings.formerMachines.indices where settings.formerMachines[place].number == former.number {
+          settings.formerMachines[place] = former
+        }
       }
-    case .machineForgotten(let number): formerMachines.removeAll { $0.number == number }
-    case .accountSet(let name): account = name
+    case .machineForgotten(let number): settings.change { $0.formerMachines.removeAll { $0.number == number } }
+    case .deviceLeft(let left): settings.change { $0.leftDevices.append(left) }
+    case .leftDeviceForgotten(let number): settings.change { $0.leftDevices.removeAll { $0.number == number } }
+    case .accountSet(let name): settings.change { $0.account = name }
     case .deviceListed(let device): devices.append(device)
     case .deviceDescribed(let device): devices.replace(device.value, with: device)
     case .deviceReplaced(let previous, let device): devices.replace(previous, with: device)
     case .deviceUnlisted(let value): devices.remove(value)
-    case .fleetAdvanced(let standing): fleetState.change { $0.standing = standing }
-    case .fleetRecorded(let record): fleetState.change { $0.records.store(record) }
-    case .fleetForgotten(let device): fleetState.change { $0.records.remove(device) }
+    case .fleetAdvanced(let standing): fleetPart.change { $0.standing = standing }
+    case .fleetRecorded(let record): fleetPart.change { $0.records.store(record) }
+    case .fleetForgotten(let device): fleetPart.change { $0.records.remove(device) }
     case .backupTaken(let made): lastBackup = made
     case .itemStored(let item, _, _): items.store(item)
     case .itemDeleted(let item): items.remove(item.key)
     case .version(let change): versions.apply(change)
     case .tokenStored(let token, _): tokens.store(token)
     case .tokenDeleted(let token): tokens.remove(token)
-    case .sealed: isSealed = true
+    case .sealed: settings.change { $0.isSealed = true }
     case .epochBegan: break
     }
   }
@@ -144,12 +157,12 @@ extension Registry {
     unproven = kinds.union(incomplete)
     unprovenRefusal = .broken("the store is damaged")
     if kinds.contains(.events) { lastEvent = 0 }
-    if kinds.contains(.settings) { (account, machine, formerMachines, isSealed) = (nil, nil, [], false) }
+    if kinds.contains(.settings) { settings = nil }
     if kinds.contains(.apps) { apps = AppTable() }
     if kinds.contains(.uses) { (uses, day) = (DividedDictionary(), nil) }
     if kinds.contains(.identifiers) { history = History() }
     if kinds.contains(.devices) { devices = DeviceList() }
-    if kinds.contains(.fleet) { fleetState = nil }
+    if kinds.contains(.fleet) { fleetPart = nil }
     if kinds.contains(.backup) { lastBackup = nil }
     if kinds.contains(.items) { items = ItemTable() }
     if kinds.contains(.versions) { versions = VersionTable() }

@@ -45,6 +45,7 @@ import Testing
     ("item delete service=s account=a1 group=user:65534", ["Every item that matches when", "user:65534", "no"]),
     ("account set bob@example.org", ["all other devices leave", other]),
     ("token delete fcm app=user:65534", ["another app", "theirs", "user:65534"]),
+    ("machine acknowledge", ["which the original may have, too", "fcm", "user:65534", "item"]),
   ]
   private static let all = commands + broad
 
@@ -59,7 +60,7 @@ import Testing
     let daemon = try filled()
     let requests = [
       "item put service=s account=a1 data=eA== attr.kind=x", "item put service=s account=a2 data=eA==",
-      "token put fcm mine",
+      "token put fcm mine", "item put service=s account=a3 data=eA== this-device-only=yes",
     ]
     for request in requests { #expect(try daemon.ask(request).hasPrefix("OK")) }
     for words in ["token put fcm theirs", "item put service=s account=a1 data=eA=="] {
@@ -68,6 +69,8 @@ import Testing
         user + words.split(separator: " ").map(String.init), environment: ["IDENTITYD_SOCKET": daemon.socket])
       #expect(result.status == 0, "\(result)")
     }
+    // Then the tokens are left to an original.
+    for request in ["fleet twin copy=yes", "renew device"] { #expect(try daemon.ask(request).hasPrefix("OK")) }
     return daemon
   }
 

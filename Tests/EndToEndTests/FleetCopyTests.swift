@@ -25,7 +25,8 @@ extension FleetServiceTests {
     let desk = try devices[0].daemon.uuid("get device")
     let listed = try identifiers(at: devices[1])
     let copy = try FleetUnderTest(
-      copying: try devices[0].snapshot(), "Broker=mqtt://127.0.0.1:\(broker.port)\nSpread=0", machineID: machineID)
+      copying: try devices[0].snapshot(), "Broker=mqtt://127.0.0.1:\(broker.port)\nSpread=0",
+      as: FleetServiceTests.user, machineID: machineID)
     if machineID == nil {
       for twin in [devices[0], copy] { try twin.wait("both tell") { try isSuspect(twin) } }
       #expect(try copy.identityctl("check").output.contains("On the copy, 'identityctl renew device'"))
@@ -55,6 +56,30 @@ extension FleetServiceTests {
     }
     // No member heard of the end of a device.
     #expect(try !devices[1].daemon.client().ask("fleet records").contains { $0.contains(" gone=yes ") })
+  }
+
+  @Test func `a copy tells no sender about the push tokens of the original`() throws {
+    let broker = try BrokerUnderTest()
+    let sender = Data([9] + [UInt8](repeating: 0, count: 31) + [UInt8](repeating: 1, count: 32)).base64EncodedString()
+    let device = try fleet(["desk"], at: broker, "Sender=push \(sender)")[0]
+    func messages() throws -> [String] { try broker.retained("identityd/v1/sender/+/+/+") }
+    try device.wait("the sender has a message") { try messages().count == 1 }
+    let empty = try messages()
+    #expect(try device.daemon.ask("token put fcm one").hasPrefix("OK created "))
+    try device.wait("the sender has the token") { try messages().count == 1 && messages() != empty }
+    let said = try messages()
+    let copy = try FleetUnderTest(
+      copying: try device.snapshot(), "Broker=mqtt://127.0.0.1:\(broker.port)\nSpread=0\nSender=push \(sender)",
+      as: Self.user, machineID: Self.foreign)
+    try agree([device, copy], on: ["desk", "desk"])
+    // A change that the copy tells its sender shows that the copy has looked at its tokens.
+    #expect(try copy.daemon.ask("token put fcm one").hasSuffix(" state=invalid reason=copied"))
+    #expect(try copy.daemon.ask("token invalidate fcm one") == "OK invalidated")
+    #expect(try copy.daemon.ask("token put apns own").hasPrefix("OK created "))
+    try copy.wait("the copy has a message of its own") { try messages().count == 2 }
+    #expect(try messages().contains(said[0]), "the original's stays as it was")
+    #expect(try copy.daemon.ask("token delete apns") == "OK")
+    try copy.wait("the copy has none") { try messages() == said }
   }
 
   @Test func `boots with a foreign machine-id change nothing once the former one is back`() throws {

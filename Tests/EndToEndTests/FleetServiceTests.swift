@@ -5,6 +5,9 @@ import Testing
 /// The fleet of real devices: a daemon and a service each, and one broker. That is a cluster, if one boots in this run,
 /// and else Mosquitto.
 @Suite(.enabled(if: isRoot, "the services act as admins of the daemons"), .oneCluster) struct FleetServiceTests {
+  /// The user of the services. They have a manifest, because no renewal locks the items of an app with the right `fleet`.
+  static let user = "root"
+
   /// Returns the broker of the tests that do not depend on its kind.
   func anyBroker() throws -> any MessageBroker {
     ClusterUnderTest.missing == nil ? try OneCluster.running() : try BrokerUnderTest()
@@ -12,7 +15,7 @@ import Testing
 
   /// Starts a device with a name.
   func device(_ name: String, at broker: any MessageBroker, _ settings: String = "") throws -> FleetUnderTest {
-    let device = try FleetUnderTest("\(broker.configuration)\nSpread=0\n\(settings)", at: broker.place)
+    let device = try FleetUnderTest("\(broker.configuration)\nSpread=0\n\(settings)", at: broker.place, as: Self.user)
     #expect(try device.daemon.ask("devices name \(name)") == "OK")
     return device
   }

@@ -49,7 +49,8 @@ import Testing
       let devices = try service.fleet(["desk"], at: broker)
       try service.agree(devices, on: ["desk"])
       let copy = try FleetUnderTest(
-        copying: try devices[0].snapshot(), "Broker=mqtt://127.0.0.1:\(broker.port)\nSpread=0")
+        copying: try devices[0].snapshot(), "Broker=mqtt://127.0.0.1:\(broker.port)\nSpread=0",
+        as: FleetServiceTests.user)
       try copy.wait(state: "live")
       let start = Date()
       for twin in [devices[0], copy] { try twin.wait("both tell") { try service.isSuspect(twin) } }

@@ -24,7 +24,8 @@ extension FleetServiceTests {
     #expect(try subscriber.subscribe("device").last?.hasPrefix("OK ") == true)
     if isRestarted { devices[0].end(with: SIGKILL) }
     let copy = try FleetUnderTest(
-      copying: try devices[0].snapshot(), "Broker=mqtt://127.0.0.1:\(broker.port)\nSpread=0")
+      copying: try devices[0].snapshot(), "Broker=mqtt://127.0.0.1:\(broker.port)\nSpread=0",
+      as: FleetServiceTests.user)
     // Then neither of the two knows the run of the other.
     if isRestarted { try devices[0].start() }
     for twin in [devices[0], copy] {
@@ -46,7 +47,7 @@ extension FleetServiceTests {
     let devices = try fleet(["desk", "laptop"], at: broker, "OnTwin=renew")
     try agree(devices, on: ["desk", "laptop"])
     let desk = try devices[0].daemon.uuid("get device")
-    let copy = try FleetUnderTest(copying: try devices[0].snapshot(), settings)
+    let copy = try FleetUnderTest(copying: try devices[0].snapshot(), settings, as: FleetServiceTests.user)
     let all = devices + [copy]
     try agree(all, on: ["desk", "desk", "laptop"])
     let twins = try [devices[0], copy].map { try $0.daemon.uuid("get device") }
@@ -80,7 +81,7 @@ extension FleetServiceTests {
     #expect(try subscriber.subscribe("device").last?.hasPrefix("OK ") == true)
     // Then neither of the two knows the run of the other.
     devices[0].end(with: SIGKILL)
-    let copy = try FleetUnderTest(copying: try devices[0].snapshot(), settings)
+    let copy = try FleetUnderTest(copying: try devices[0].snapshot(), settings, as: FleetServiceTests.user)
     try devices[0].start()
     for twin in [devices[0], copy] { try twin.wait("both tell") { try isSuspect(twin) } }
     #expect(try subscriber.answer().last?.contains(" cause=cloned copy=unknown ") == true)

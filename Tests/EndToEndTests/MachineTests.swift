@@ -139,6 +139,46 @@ import Testing
     #expect(try !daemon.client().ask("status").contains { $0.hasPrefix("* suspect=") })
   }
 
+  @Test func `push tokens and items stay with the original, come back with it, and are deleted by an acknowledgement`()
+    throws
+  {
+    let only = "service=s account=only this-device-only=yes data=eA=="
+    let read = "item read service=s account=only"
+    try start(machine: 1, hardware: 1)
+    for provider in ["apns", "fcm"] { #expect(try daemon.ask("token put \(provider) one").hasPrefix("OK created ")) }
+    #expect(try daemon.ask("item put \(only)") == "OK created")
+    #expect(try daemon.ask("item put service=s account=other data=eA==") == "OK created")
+    let before = try (daemon.ask("token get fcm"), daemon.ask(read))
+    #expect(before.0.contains(" state=valid "))
+    for _ in 1...2 {
+      daemon.end(with: SIGKILL)
+      try start(machine: 2, hardware: 1)
+      #expect(try daemon.ask("token get fcm").contains(" state=invalid reason=copied "))
+      #expect(try daemon.ask("token put fcm one").hasSuffix(" state=invalid reason=copied"))
+      #expect(try daemon.ask(read).hasPrefix("ERR unavailable "))
+      #expect(try daemon.ask("item read service=s account=other").hasPrefix("OK "))
+    }
+    daemon.end(with: SIGKILL)
+    try start(machine: 1, hardware: 1)
+    #expect(try (daemon.ask("token get fcm"), daemon.ask(read)) == before)
+    daemon.end()
+    try start(machine: 2, hardware: 1)
+    #expect(try daemon.ask("token put apns one renewed=yes").hasPrefix("OK replaced "))
+    #expect(try daemon.ask("token put apns two").hasPrefix("OK replaced "))
+    let rows = try daemon.client().ask("machine acknowledge dry-run=yes")
+    #expect(rows.map { $0.split(separator: " ")[1] } == ["token", "item", "2"])
+    let program = DaemonUnderTest.binaries.appending(path: "identityctl").path
+    let acknowledged = try run([program, "--socket=\(daemon.socket)", "machine", "acknowledge", "--yes"])
+    #expect(acknowledged.status == 0, "\(acknowledged)")
+    for request in ["token get fcm", read] { #expect(try daemon.ask(request).hasPrefix("ERR not-found ")) }
+    #expect(try daemon.ask("token get apns").hasPrefix("OK two "))
+    #expect(try daemon.ask("item read service=s account=other").hasPrefix("OK "))
+    // Nothing is left to come back.
+    daemon.end()
+    try start(machine: 1, hardware: 1)
+    #expect(try daemon.ask(read).hasPrefix("ERR not-found "))
+  }
+
   @Test func `a machine whose firmware reports a filler has no hardware UUID`() throws {
     let filler = "03000200-0400-0500-0006-000700080009"
     try start(machine: 1, hardware: filler)

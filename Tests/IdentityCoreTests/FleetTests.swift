@@ -103,7 +103,7 @@ struct FleetTests {
     try life.ask(.reportTwin(.no), as: root)
     try life.start("m", "h")
     #expect(life.registry.machine?.suspicion?.cause == .cloned)
-    try life.ask(.acknowledgeMachine, as: root)
+    try life.ask(.acknowledgeMachine(), as: root)
     try life.ask(.renew(.device, app: nil, dryRun: false), as: root)
     #expect(life.registry[.device]?.cause == .renewed && life.registry.machine?.suspicion == nil)
   }

@@ -148,12 +148,12 @@ struct FormerMachineTests {
     try life.start("n", "h")
     #expect(life.registry.unacknowledged?.since == since)
     let history = life.registry.history
-    #expect(try life.ask(.acknowledgeMachine, as: root) == ["OK"])
+    #expect(try life.ask(.acknowledgeMachine(), as: root) == ["OK"])
     #expect(life.registry.unacknowledged == nil && life.registry.history == history)
     life.restart()
     #expect(life.registry.unacknowledged == nil)
     let before = life.registry
-    #expect(try life.ask(.acknowledgeMachine, as: root) == ["OK"])
+    #expect(try life.ask(.acknowledgeMachine(), as: root) == ["OK"])
     #expect(life.registry == before)
   }
 
@@ -161,7 +161,7 @@ struct FormerMachineTests {
     var life = try life()
     try life.start("m", "i")
     #expect(life.registry.machine?.suspicion != nil && life.registry.unacknowledged == nil)
-    try life.ask(.acknowledgeMachine, as: root)
+    try life.ask(.acknowledgeMachine(), as: root)
     #expect(life.registry.machine?.suspicion == nil)
     #expect(try life.start("m", "i") == [])
   }

@@ -99,6 +99,7 @@ struct ReadBackTests {
     if let account = written.account { read.apply(.accountSet(account)) }
     if let machine = written.machine { read.apply(.machineRecorded(machine)) }
     for former in written.formerMachines { read.apply(.machineLeft(former)) }
+    for left in written.leftDevices { read.apply(.deviceLeft(left)) }
     if let fleet = written.fleet { read.apply(.fleetAdvanced(fleet)) }
     for record in written.records.all { read.apply(.fleetRecorded(record)) }
     if let backup = written.lastBackup { read.apply(.backupTaken(backup)) }

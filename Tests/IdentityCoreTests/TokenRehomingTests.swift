@@ -97,7 +97,7 @@ struct TokenRehomingTests {
     #expect(homes(life).filter { $0.hasSuffix(" g1") } == ["org.a p g1", "org.a q g1", "user:1000 p g1"])
   }
 
-  @Test(arguments: MachinePolicy.allCases) func `another machine moves tokens if identifiers change`(
+  @Test(arguments: MachinePolicy.allCases) func `another machine leaves tokens to the former one if identifiers change`(
     policy: MachinePolicy
   )
     throws
@@ -106,7 +106,9 @@ struct TokenRehomingTests {
     let last = life.registry.lastEvent
     try life.start("n", "h", onMachineChange: policy)
     #expect(life.told(of: .token, from: last + 1).count == (policy == .renew ? 5 : 0))
-    #expect(homes(life).allSatisfy { $0.contains(policy == .renew ? " n.device" : " m.device") })
+    #expect(homes(life).allSatisfy { $0.contains(" m.device") })
+    let told = life.told(of: .token, from: last + 1)
+    #expect(told.allSatisfy { $0.hasPrefix("invalidated ") && $0.hasSuffix(" reason=copied") }, "\(told)")
   }
 
   // MARK: Manifests

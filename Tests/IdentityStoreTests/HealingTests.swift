@@ -7,7 +7,7 @@ import Testing
 
 /// A store on a failing disk, and its recovery.
 struct HealingTests {
-  @Test(.enabled(if: isRoot, "mounting a small file system needs root"), arguments: [288, 384])
+  @Test(.enabled(if: isRoot, "mounting a small file system needs root"), arguments: [320, 416])
   func `row 1: a full disk is reported, keeps acknowledged changes and recovers once there is room`(
     kilobytes: Int
   )
@@ -59,7 +59,7 @@ struct HealingTests {
   func `row 1: a first start on a full disk fails, and succeeds once there is room`() throws {
     let workspace = try Workspace()
     try workspace.makeState()
-    let mounted = try workspace.run("mount", "-t", "tmpfs", "-o", "size=128k,mode=0700", "tmpfs", workspace.state)
+    let mounted = try workspace.run("mount", "-t", "tmpfs", "-o", "size=144k,mode=0700", "tmpfs", workspace.state)
     try #require(mounted.status == 0, "\(mounted.output)")
     defer { _ = try? workspace.run("umount", "-l", workspace.state) }
     try workspace.fillDisk("ballast", sparing: 8_192)

@@ -154,6 +154,12 @@ private let deviceLife: [[Change]] = [
     .machineLeft(formerMachine(3, isAcknowledged: false)),
   ],
   [.machineAcknowledged(formerMachine(1, isAcknowledged: true)), .machineForgotten(2)],
+  [
+    .deviceLeft(LeftDevice(number: 1, device: uuid(25), day: 1, items: 1..<3)),
+    .deviceLeft(LeftDevice(number: 2, device: uuid(26), day: 31, items: 3..<3)),
+    .deviceLeft(LeftDevice(number: 3, device: uuid(26), day: 31, items: 5..<1 << 40)),
+  ],
+  [.leftDeviceForgotten(2)],
   [.fleetAdvanced(FleetStanding(counter: 7))],
   [.fleetAdvanced(FleetStanding(counter: .max, generation: .max, runs: [uuid(41), uuid(40)]))],
   [

@@ -168,6 +168,7 @@ extension Change {
     case .machineLeft, .machineAcknowledged, .machineForgotten, .fleetAdvanced, .fleetRecorded, .fleetForgotten,
       .backupTaken:
       2
+    case .deviceLeft, .leftDeviceForgotten: 4
     default: 1
     }
   }

@@ -164,6 +164,22 @@ struct LibraryCallTests {
     #expect(try await client.ask(.tokens()) == [])
   }
 
+  @Test(.enabled(if: isRoot, "only an admin reports a copy"))
+  func `a token that is left to an original is valid once the provider has issued it anew`() async throws {
+    let daemon = try DaemonUnderTest().start()
+    let client = IdentityClient(socket: daemon.socket)
+    #expect(try await client.ask(.putToken("abc", provider: "fcm")).isValid)
+    #expect(try daemon.ask("fleet twin copy=yes") == "OK")
+    _ = try await client.ask(.renew(.device))
+    let again = try await client.ask(.putToken("abc", provider: "fcm"))
+    #expect((again.state, again.isValid) == (.unchanged, false))
+    let token = try await client.ask(.token(provider: "fcm"))
+    #expect((token.isValid, token.isCopied) == (false, true))
+    let renewed = try await client.ask(.putToken("abc", provider: "fcm", isRenewed: true))
+    #expect((renewed.state, renewed.isValid) == (.replaced, true))
+    #expect(try await !client.ask(.token(provider: "fcm")).isCopied)
+  }
+
   @Test func `whoami, status and requests in words are answered`() async throws {
     let daemon = try DaemonUnderTest().start()
     let client = IdentityClient(socket: daemon.socket)

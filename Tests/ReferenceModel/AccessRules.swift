@@ -143,6 +143,7 @@ package struct AccessRule: Sendable, CustomStringConvertible {
       AccessRule("account set bob", .fleet), AccessRule("account set bob dry-run=yes", .fleet),
       AccessRule("account clear", .fleet), AccessRule("devices put \(value)", .fleet),
       AccessRule("devices name desk", .admins), AccessRule("machine acknowledge", .admins),
+      AccessRule("machine acknowledge dry-run=yes", .admins),
       AccessRule("devices remove \(value)", .fleet, "not-found"),
       AccessRule("devices forget \(value)", .admins, "not-found"), AccessRule("token list app=*", .fleet),
       AccessRule("token list app=* limit=1", .fleet),

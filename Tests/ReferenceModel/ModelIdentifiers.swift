@@ -81,7 +81,7 @@ extension ReferenceModel {
       Identifier(scope: scope, value: value, from: time, cause: cause, origin: origin, author: peer.author))
     let attributes = " value=\(value)\(said("previous", previous)) cause=\(cause)\(whose(scope))"
     tell(scope.level, before == nil ? "created" : "changed", attributes, to: audience(of: scope))
-    rehome(scope)
+    rehome(scope, isCopy: isCopy)
     if scope == Scope("device") { list(value, previous, isCopy: isCopy) }
   }
 
@@ -143,7 +143,9 @@ extension ReferenceModel {
     let cause = isCloned && scope == Scope("device") ? "cloned" : "renewed"
     let isCopy = isCloned && scope == Scope("device") && request["replaces"] != "yes"
     for each in [scope] + others { put(each, draw(), cause, "random", isCopy: isCopy) }
+    if isCopy { for place in items.indices { items[place].isOriginals = true } }
     if scope == Scope("device") { isCloned = false }
+    if scope == Scope("device"), request["replaces"] == "yes" { regain() }
     return ["OK \(current(scope)?.value ?? "") previous=\(word(previous))"]
   }
 
@@ -169,7 +171,7 @@ extension ReferenceModel {
   mutating func migrate(_ request: Request) throws(Fault) -> [String] {
     var value = request.word(1)
     if request["item"] != nil {
-      let place = try place(request, account: "item")
+      let place = try unlockedPlace(request, account: "item")
       _ = try app(request["app"])
       try requireOpen()
       guard let secret = Self.uuid(inBase64: items[place].data) else { throw .invalidUUID }

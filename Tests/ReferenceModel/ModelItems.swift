@@ -14,6 +14,8 @@ extension ReferenceModel {
     var whileInstalled: Bool
     var created: String
     var modified: String
+    /// Whether the item is from before a renewal on what may be a copy.
+    var isOriginals = false
 
     /// The size that counts in a quota, in bytes.
     package var size: Int {
@@ -28,6 +30,18 @@ extension ReferenceModel {
       + item.described.map { " attr.\($0.name)=\($0.value)" }.joined()
       + " created=\(item.created) modified=\(item.modified)"
       + (item.onlyHere ? " this-device-only=yes" : "") + (item.whileInstalled ? " lifetime=installation" : "")
+      + (isLocked(item) ? " state=locked reason=copied" : "")
+  }
+
+  private func isLocked(_ item: Item) -> Bool {
+    item.isOriginals && item.onlyHere && apps[item.owner]?.manifest?.rights.contains("fleet") != true
+  }
+
+  /// Returns the place of an item that can be used.
+  func unlockedPlace(_ request: Request, account: String = "account") throws(Fault) -> Int {
+    let place = try place(request, account: account)
+    guard !isLocked(items[place]) else { throw .unavailable }
+    return place
   }
 
   // MARK: Groups and conditions
@@ -89,21 +103,24 @@ extension ReferenceModel {
     let owner = peer.isAdmin && apps[group] != nil ? group : peer.app
     // The owner must be installed, even if an admin adds the item.
     guard isThere(owner) else { throw .notFound }
+    let isFresh = place.map { items[$0].isOriginals && (items[$0].onlyHere || request["this-device-only"] == "yes") }
     let item = Item(
       group: group, service: request["service"] ?? "", account: request["account"] ?? "", owner: owner,
       data: request["data"] ?? "", label: request["label"].flatMap { $0.isEmpty ? nil : $0 },
       described: request.described.filter { !$0.value.isEmpty }, onlyHere: request["this-device-only"] == "yes",
-      whileInstalled: request["lifetime"] == "installation", created: place.map { items[$0].created } ?? time,
-      modified: time)
+      whileInstalled: request["lifetime"] == "installation",
+      created: place.map { isFresh == true ? time : items[$0].created } ?? time, modified: time,
+      isOriginals: place.map { isFresh != true && items[$0].isOriginals } ?? false)
     try requireRoom(for: item, at: place)
     use(owner)
+    if isFresh == true { tell("deleted", item) }
     if let place { items[place] = item } else { items.append(item) }
-    tell(place == nil ? "added" : "replaced", item)
+    tell(isFresh == false ? "replaced" : "added", item)
     return [replaces ? (place == nil ? "OK created" : "OK replaced") : "OK"]
   }
 
   func read(_ request: Request) throws(Fault) -> [String] {
-    let item = items[try place(request)]
+    let item = items[try unlockedPlace(request)]
     return ["OK data=\(word(item.data)) \(row(item))"]
   }
 
@@ -115,7 +132,7 @@ extension ReferenceModel {
   }
 
   mutating func update(_ request: Request) throws(Fault) -> [String] {
-    let place = try place(request)
+    let place = try unlockedPlace(request)
     var item = items[place]
     guard request["data"] != nil || request["label"] != nil || !request.described.isEmpty else { return ["OK"] }
     try requireOpen()

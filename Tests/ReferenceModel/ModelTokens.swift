@@ -9,6 +9,9 @@ extension ReferenceModel {
     /// The device identifier that senders were last told.
     var device: String
     var isValid = true
+    /// Whether another machine may have the token, too.
+    var isCopied = false
+    var isUsable: Bool { isValid && !isCopied }
     let created: String
     var changed: String
     var confirmed: String
@@ -16,7 +19,7 @@ extension ReferenceModel {
     var heard: Int64
 
     fileprivate func says(_ request: Request) -> Bool {
-      isValid && value == request.word(1) && environment == request["environment"] && topic == request["topic"]
+      isUsable && value == request.word(1) && environment == request["environment"] && topic == request["topic"]
     }
   }
 
@@ -27,8 +30,12 @@ extension ReferenceModel {
   private func row(_ token: Token) -> String {
     "\(token.value) provider=\(token.provider) app=\(token.app) device=\(token.device)"
       + said("environment", token.environment) + said("topic", token.topic)
-      + " state=\(token.isValid ? "valid" : "invalid")"
+      + state(token)
       + " created=\(token.created) changed=\(token.changed) confirmed=\(token.confirmed)"
+  }
+
+  private func state(_ token: Token) -> String {
+    token.isCopied ? " state=invalid reason=copied" : " state=\(token.isValid ? "valid" : "invalid")"
   }
 
   // MARK: Verbs
@@ -50,6 +57,9 @@ extension ReferenceModel {
       return ["OK created device=\(device)"]
     }
     let before = tokens[place]
+    if before.isCopied, before.value == request.word(1), request["renewed"] != "yes" {
+      return ["OK unchanged device=\(before.device)\(state(before))"]
+    }
     tokens[place].confirmed = time
     tokens[place].heard = now
     if before.says(request) { return ["OK unchanged device=\(device)"] }
@@ -57,6 +67,7 @@ extension ReferenceModel {
     tokens[place].environment = request["environment"]
     tokens[place].topic = request["topic"]
     tokens[place].isValid = true
+    (tokens[place].isCopied, tokens[place].device) = (false, device)
     tokens[place].changed = time
     tell("replaced", tokens[place])
     return ["OK replaced device=\(device)\(said("previous", before.value == request.word(1) ? nil : before.value))"]
@@ -96,7 +107,7 @@ extension ReferenceModel {
     guard let place = place(request.word(0), app), tokens[place].value == request.word(1) else {
       return ["OK unchanged"]
     }
-    if tokens[place].isValid {
+    if tokens[place].isUsable {
       try requireOpen()
       tokens[place].isValid = false
       tokens[place].changed = time
@@ -118,12 +129,31 @@ extension ReferenceModel {
   // MARK: Events
 
   /// Reports a changed device identifier of a scope to the senders of its tokens.
-  mutating func rehome(_ scope: Scope) {
+  mutating func rehome(_ scope: Scope, isCopy: Bool = false) {
     guard let device = current(scope)?.value else { return }
-    for place in placesInOrder where tokens[place].device != device && deviceScope(of: tokens[place].app) == scope {
-      let before = tokens[place].device
-      tokens[place].device = device
-      tell("rehomed", tokens[place], from: before)
+    for place in placesInOrder
+    where tokens[place].device != device && !tokens[place].isCopied && deviceScope(of: tokens[place].app) == scope {
+      if isCopy {
+        tokens[place].isCopied = true
+        tell("invalidated", tokens[place], isCopied: true)
+      } else {
+        rehome(place, device)
+      }
+    }
+  }
+
+  private mutating func rehome(_ place: Int, _ device: String) {
+    let before = tokens[place].device
+    tokens[place].device = device
+    tell("rehomed", tokens[place], from: before)
+  }
+
+  /// Gives the items and tokens of before a renewal on what may be a copy to this device, which is the original.
+  mutating func regain() {
+    for place in items.indices { items[place].isOriginals = false }
+    for place in placesInOrder where tokens[place].isCopied {
+      tokens[place].isCopied = false
+      if let device = current(deviceScope(of: tokens[place].app))?.value { rehome(place, device) }
     }
   }
 
@@ -133,10 +163,12 @@ extension ReferenceModel {
   }
 
   /// The event never contains the token. A fingerprint identifies it instead.
-  private mutating func tell(_ name: String, _ token: Token, from before: String? = nil) {
+  private mutating func tell(
+    _ name: String, _ token: Token, from before: String? = nil, isCopied: Bool = false
+  ) {
     let attributes =
       " app=\(token.app) provider=\(token.provider) device=\(token.device)\(said("previous-device", before))"
-      + " fingerprint=<f\(token.value)>"
+      + " fingerprint=<f\(token.value)>" + (isCopied ? " reason=copied" : "")
     tell("token", name, attributes, to: .app(token.app))
   }
 }

@@ -44,7 +44,7 @@ extension ReferenceModel {
     case 33, 34:
       let isDry = random.once(in: 2) ? " dry-run=yes" : ""
       let replaces = random.once(in: 4) ? " replaces=yes" : ""
-      return "renew \(random.one(of: ["device\(replaces)", "installation", "vendor"]))\(app)\(isDry)"
+      return "renew \(random.one(of: ["device\(replaces)", "installation", "vendor", "vendor"]))\(app)\(isDry)"
     case 35..<70: return item(&random, group)
     case 70..<85: return version(&random) + app
     default: return token(tellsTime, &random) + app
@@ -136,7 +136,9 @@ extension ReferenceModel {
     let value = random.one(of: ["one", "two"])
     switch Int.random(in: 0..<10, using: &random) {
     case 0..<4:
-      let more = (random.once(in: 6) ? " environment=e" : "") + (random.once(in: 8) ? " topic=t" : "")
+      let more =
+        (random.once(in: 6) ? " environment=e" : "") + (random.once(in: 8) ? " topic=t" : "")
+        + (random.once(in: 8) ? " renewed=yes" : "")
       return "token put \(provider) \(value)\(more)"
     case 4, 6: return "token get \(provider)"
     case 5: return "token list\(tellsTime ? random.one(of: ["", " stale=0", " stale=10", " stale=1000"]) : "")"

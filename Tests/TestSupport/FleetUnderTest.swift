@@ -22,23 +22,14 @@ package final class FleetUnderTest {
   ///
   /// - Parameters:
   ///   - place: the command that starts the service where it reaches its broker.
-  ///   - user: the user of the service, which then has the right `fleet` and no other; by default this user.
+  ///   - user: the user of the service, which then has a manifest with the right `fleet`; by default this user, without a
+  ///     manifest.
   package init(_ configuration: String, at place: [String] = [], as user: String? = nil) throws {
     self.place = place
     self.user = user
     daemon = try DaemonUnderTest()
-    if let user {
-      let apps = daemon.folder.appending(path: "apps.d")
-      let run = daemon.folder.appending(path: "run")
-      for folder in [apps, run] {
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-      }
-      try FileManager.default.setAttributes([.ownerAccountName: user], ofItemAtPath: run.path)
-      try Data("[App]\nUser=\(user)\nRights=fleet\n".utf8).write(to: apps.appending(path: "identity-fleet.app"))
-      try daemon.start(configuration: "[Apps]\nDirectories=\(apps.path)\n")
-    } else {
-      try daemon.start()
-    }
+    try installService()
+    try daemon.start()
     // All daemons on a machine derive the same first identifier.
     guard try daemon.ask("renew device").hasPrefix("OK ") else { throw Failure("no other identifier") }
     try Data("[Fleet]\n\(configuration)\n".utf8).write(to: self.configuration)
@@ -48,11 +39,14 @@ package final class FleetUnderTest {
 
   /// Starts a daemon and its service with a copy of the disk of a device.
   ///
-  /// - Parameter machineID: the machine-id of the copy; by default, the original's.
-  package init(copying state: URL, _ configuration: String, machineID: String? = nil) throws {
-    (place, user) = ([], nil)
+  /// - Parameters:
+  ///   - user: the user of the service, as in ``init(_:at:as:)``.
+  ///   - machineID: the machine-id of the copy; by default, the original's.
+  package init(copying state: URL, _ configuration: String, as user: String? = nil, machineID: String? = nil) throws {
+    (place, self.user) = ([], user)
     daemon = try DaemonUnderTest()
     try FileManager.default.copyItem(at: state, to: daemon.state)
+    try installService()
     try boot(machineID: machineID)
     try Data("[Fleet]\n\(configuration)\n".utf8).write(to: self.configuration)
     try Data().write(to: logFile)
@@ -60,6 +54,18 @@ package final class FleetUnderTest {
   }
 
   deinit { end(with: SIGKILL) }
+
+  /// Installs the manifest of the service if it has a user of its own.
+  private func installService() throws {
+    guard let user else { return }
+    let apps = daemon.folder.appending(path: "apps.d")
+    for folder in [apps, folder] {
+      try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    }
+    try FileManager.default.setAttributes([.ownerAccountName: user], ofItemAtPath: folder.path)
+    try Data("[App]\nUser=\(user)\nRights=fleet\n".utf8).write(to: apps.appending(path: "identity-fleet.app"))
+    try daemon.configure("[Apps]\nDirectories=\(apps.path)\n")
+  }
 
   /// Starts the service, and waits until it answers.
   package func start(through wrapper: [String] = []) throws {

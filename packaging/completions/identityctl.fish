@@ -12,7 +12,7 @@ set -g __identityctl_commands \
     'stats;;apps=yes;Show metrics, or counts by app; most are only for admins and members of MonitorGroup=.' \
     'seal;;dry-run=yes;Prepare a golden image: end every identifier, and begin a new store at the next start.' \
     'machine compare;-;;Tell whether a machine-id is the one of this store, one that it had before, or unknown.' \
-    'machine acknowledge;;;End the warnings about a change of the machine; the identifiers in force stay.' \
+    'machine acknowledge;;dry-run=yes;End the warnings about a change of the machine, and delete what a renewal left to the original.' \
     'quit;;;Answer, then close the connection.' \
     'get uuid;;count=- version=4|7;Make UUIDs: random (version 4), or strictly ascending across all callers (version 7).' \
     'get key;-;;Show the identifier of NAME in the peer\'s session.' \
@@ -54,7 +54,7 @@ set -g __identityctl_commands \
     'version history;;of=app|os app=@app;List all reported versions, in the order of their first reports.' \
     'version compare;- -;order=numeric|linux;Compare version A with version B.' \
     'version claim;-;app=@app;Claim work that is done once per version; only the first caller gets the answer \'first\'.' \
-    'token put;- -;environment=- topic=- app=@app;Set the app\'s push token of a provider, in place of the previous token.' \
+    'token put;- -;environment=- topic=- renewed=yes app=@app;Set the app\'s push token of a provider, in place of the previous token.' \
     'token get;-;app=@app;Show the app\'s push token of a provider, with its state and its times.' \
     'token list;;stale=- app=@app|* after=@app limit=-;List the app\'s push tokens, or those not confirmed for SECONDS; app=* is for admins and the fleet.' \
     'token invalidate;- -;app=@app;Mark a push token as invalid if it is still the app\'s token of the provider.' \

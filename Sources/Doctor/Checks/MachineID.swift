@@ -177,7 +177,8 @@ extension MachineIDFacts {
     guard let change else { return nil }
     return .warning(
       "identityd found another machine and renewed every identifier: \(change). The former ones come back if the daemon "
-        + "starts with the former machine-id and hardware. If the change is intended, acknowledge it",
+        + "starts with the former machine-id and hardware. If the change is intended, acknowledge it, "
+        + "which deletes the push tokens and the items for one device only that the former machine may have, too",
       mend: [acknowledge])
   }
 }

@@ -20,13 +20,18 @@ extension DaemonLink {
   /// bytes the later ones are left out.
   ///
   /// Apps with an identifier of their own must not be found under this one.
-  func tokens(of device: UUID, atMost bytes: Int) throws(DaemonFault) -> [CarriedToken] {
+  ///
+  /// - Returns: the tokens; nil if there are none because all are left to the machine that this one may be a copy of. Then
+  ///   that machine alone tells senders of them.
+  func tokens(of device: UUID, atMost bytes: Int) throws(DaemonFault) -> [CarriedToken]? {
     var tokens: [(created: String, token: CarriedToken)] = []
+    var areLeft = false
     var last: Text?
     repeat {
       // A page of the longest tokens has 2.5 MB.
       let start = last.map { ["after=\($0)"] } ?? []
       let rows = try ask(RequestLine(words: ["token", "list", "app=*", "limit=256"] + start)).rows
+      if rows.contains(where: { $0["reason"] == "copied" }) { areLeft = true }
       for row in rows where row["state"] == "valid" && row["device"].flatMap({ UUID($0) }) == device {
         guard let value = row.words.first, let app = row["app"], let provider = row["provider"] else { continue }
         let token = CarriedToken(
@@ -44,7 +49,7 @@ extension DaemonLink {
         })
       last = rows.last?["app"]
     } while last != nil
-    return tokens.map(\.token)
+    return tokens.isEmpty && areLeft ? nil : tokens.map(\.token)
   }
 
   /// Marks a push token as invalid, if the app still has it.

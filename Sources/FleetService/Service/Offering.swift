@@ -138,9 +138,10 @@ extension Service {
   }
 
   private func tokenOffers(_ account: Account) throws(DaemonFault) -> [Offer] {
-    guard let link, !configuration.senders.isEmpty else { return [] }
-    let (tokens, areAll) = Offering.fitting(
-      try link.tokens(of: account.present.device, atMost: Offering.mostBytes), \.field)
+    guard let link, !configuration.senders.isEmpty,
+      let found = try link.tokens(of: account.present.device, atMost: Offering.mostBytes)
+    else { return [] }
+    let (tokens, areAll) = Offering.fitting(found, \.field)
     if !areAll { warnOnce("the push tokens are too long for one message; senders get those that fit") }
     var content = Fields()
     content.set(.token, tokens)

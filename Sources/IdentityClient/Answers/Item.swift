@@ -51,6 +51,8 @@ public struct ItemEntry: Hashable, Sendable {
   public let created: IdentityTime
   /// The time of the last change.
   public let modified: IdentityTime
+  /// Whether the item belongs to another machine, of which this one may be a copy. Then its secret cannot be read.
+  public let isLocked: Bool
 
   init(_ fields: AnswerFields) throws(IdentityError) {
     key = ItemPrimaryKey(
@@ -62,6 +64,7 @@ public struct ItemEntry: Hashable, Sendable {
       endsWithInstallation: fields.text("lifetime") == "installation")
     created = try fields.requiredTime("created")
     modified = try fields.requiredTime("modified")
+    isLocked = fields.text("state") == "locked"
   }
 }
 

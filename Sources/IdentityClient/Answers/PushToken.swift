@@ -15,6 +15,9 @@ public struct PushToken: Hashable, Sendable {
   /// Whether the token is valid, which it is until ``IdentityRequest/invalidateToken(_:provider:app:)``, and again
   /// after it is put again.
   public let isValid: Bool
+  /// Whether the token may be that of another machine, of which this one is a copy. Then it is not valid until the
+  /// provider has issued another one, or the same one again.
+  public let isCopied: Bool
   /// The time at which the app first had a token of this provider.
   public let created: IdentityTime
   /// The time at which the token last changed.
@@ -30,6 +33,7 @@ public struct PushToken: Hashable, Sendable {
     environment = fields.text("environment")
     topic = fields.text("topic")
     isValid = try fields.required("state") == "valid"
+    isCopied = fields.text("reason") == "copied"
     created = try fields.requiredTime("created")
     changed = try fields.requiredTime("changed")
     confirmed = try fields.requiredTime("confirmed")
@@ -52,12 +56,16 @@ public struct PushTokenOutcome: Hashable, Sendable {
   public let state: State
   /// The device identifier as the app sees it, which the daemon creates if there was none.
   public let device: IdentityUUID
+  /// Whether the token is valid: false if it may be that of another machine, so that nothing was changed. Ask the provider
+  /// for a token, and put it as renewed.
+  public let isValid: Bool
   /// The previous token; nil if it is the same, or if there was none.
   public let previous: String?
 
   init(_ fields: AnswerFields) throws(IdentityError) {
     state = try fields.choice(Dictionary(uniqueKeysWithValues: State.allCases.map { ($0.rawValue, $0) }))
     device = try fields.requiredUUID("device")
+    isValid = fields.text("state") != "invalid"
     previous = fields.text("previous")
   }
 }

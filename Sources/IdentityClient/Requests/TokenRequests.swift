@@ -8,12 +8,16 @@ extension IdentityRequest where Answer == PushTokenOutcome {
   ///   - provider: The push service, at most 255 bytes.
   ///   - environment: The environment of the provider, at most 255 bytes; nil for none.
   ///   - topic: The topic of the token, at most 255 bytes; nil for none.
+  ///   - isRenewed: Whether the provider has just issued the token to this installation. Then the token is valid although
+  ///     it was left to another machine; see ``PushToken/isCopied``.
   ///   - app: The ID of the app; nil for the calling app. Any other app is for admins.
   public static func putToken(
-    _ token: String, provider: String, environment: String? = nil, topic: String? = nil, app: String? = nil
+    _ token: String, provider: String, environment: String? = nil, topic: String? = nil, isRenewed: Bool = false,
+    app: String? = nil
   ) -> IdentityRequest {
     let line = RequestLine.change("token put").operand(provider).operand(token)
-      .attribute("environment", environment).attribute("topic", topic).attribute("app", app)
+      .attribute("environment", environment).attribute("topic", topic).flag("renewed", isRenewed)
+      .attribute("app", app)
     return IdentityRequest(line) { (fields) throws(IdentityError) in try PushTokenOutcome(fields) }
   }
 }

@@ -72,6 +72,43 @@ extension FormerMachine: StoredRecord {
   }
 }
 
+/// A device identifier that a renewal left to the machine which this one may be a copy of, with some of the items of then.
+///
+/// The items for this device only are locked, and the push tokens under the identifier are not valid, until the machine
+/// is back. A renewal has several records if the items of then that were not left before do not have successive numbers.
+package struct LeftDevice: StoredRecord, Equatable {
+  package static let table = RecordTable("left_device", of: Self.self, place: 18, .settings, since: 4)
+
+  /// Greater than the number of every earlier record that is kept.
+  package internal(set) var number: Int64
+  /// The identifier of the device, shared by its apps.
+  package internal(set) var device: UUID
+  /// The day of the renewal, numbered as in ``AppUse/day``.
+  package internal(set) var day: Int64
+  /// The numbers of the items.
+  package internal(set) var items: Range<Int64>
+
+  package init(number: Int64, device: UUID, day: Int64, items: Range<Int64>) {
+    self.number = number
+    self.device = device
+    self.day = day
+    self.items = items
+  }
+
+  package init() { self.init(number: 0, device: .zero, day: 0, items: 0..<0) }
+
+  package mutating func visit(_ fields: inout some FieldVisitor) {
+    fields.field("n", &number)
+    fields.field("device", &device)
+    fields.field("day", &day)
+    var (first, end) = (items.lowerBound, items.upperBound)
+    fields.field("first_item", &first)
+    fields.field("end_item", &end)
+    guard fields.isReading else { return }
+    if first <= end { items = first..<end } else { fields.refuse() }
+  }
+}
+
 /// The time of the last backup that a client read to its end: the only row of its table.
 package struct LastBackup: StoredRecord {
   package static let table = RecordTable("backup", of: Self.self, place: 14, .backup, since: 2)

@@ -127,8 +127,10 @@ package enum TokenChange: Equatable, Sendable {
   /// The app put the same token again. No event is sent.
   case confirmed
   case invalidated
-  /// The device identifier changed.
+  /// The device identifier changed, or is again that of the token.
   case rehomed(from: UUID)
+  /// The token was left to the machine that this one may be a copy of, and keeps its device identifier. Nothing is stored.
+  case copied
 }
 
 // MARK: - Requests
@@ -143,12 +145,18 @@ package struct TokenRegistration: Equatable, Sendable {
   package let environment: Text?
   /// The topic, if the provider has topics.
   package let topic: Text?
+  /// Whether the provider has just issued the token to this device, so that the token is valid although it was left to
+  /// another machine.
+  package let isRenewed: Bool
 
-  package init(provider: Text, value: Text, environment: Text? = nil, topic: Text? = nil) {
+  package init(
+    provider: Text, value: Text, environment: Text? = nil, topic: Text? = nil, isRenewed: Bool = false
+  ) {
     self.provider = provider
     self.value = value
     self.environment = environment
     self.topic = topic
+    self.isRenewed = isRenewed
   }
 }
 

@@ -52,9 +52,9 @@ extension Registry {
       guard let manifest = entry.manifest else { continue }
       if let app = apps[id] {
         guard app.manifest != manifest else { continue }
+        let device = plan.registry[plan.registry.deviceScope(of: id)]?.value
         plan.add(.appUpdated(id, App(installed: app.installed, manifest: manifest)))
-        // The app may now see another device identifier. If it does not exist yet, making it moves the tokens.
-        plan.rehomeTokens(of: plan.registry.deviceScope(of: id))
+        plan.moveTokens(of: id, from: device)
         leave(vendor(of: id))
       } else {
         plan.add(.appInstalled(id, App(installed: now, manifest: manifest)))

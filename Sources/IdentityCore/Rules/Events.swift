@@ -43,8 +43,8 @@ extension Registry {
     case .tokenStored(let token, let change): news(of: token, change)
     case .tokenDeleted(let token): news(of: token, "deleted")
     case .version, .appUpdated, .appUsed, .appUseForgotten, .dayBegan, .identifierRemembered, .identifierForgotten,
-      .deviceDescribed, .machineRecorded, .machineLeft, .machineAcknowledged, .machineForgotten, .fleetAdvanced,
-      .fleetForgotten, .backupTaken, .sealed, .epochBegan:
+      .deviceDescribed, .machineRecorded, .machineLeft, .machineAcknowledged, .machineForgotten, .deviceLeft,
+      .leftDeviceForgotten, .fleetAdvanced, .fleetForgotten, .backupTaken, .sealed, .epochBegan:
       nil
     }
   }
@@ -103,8 +103,15 @@ extension Registry {
   }
 
   private func news(of token: Token, _ change: TokenChange) -> News? {
-    let previous: UUID? = if case .rehomed(let before) = change { before } else { nil }
-    return change.eventName.map { news(of: token, $0, from: previous) }
+    guard let name = change.eventName else { return nil }
+    switch change {
+    case .rehomed(let before): return news(of: token, name, from: before)
+    case .copied:
+      var news = news(of: token, name)
+      news.attributes.append(.init("reason", "copied"))
+      return news
+    default: return news(of: token, name)
+    }
   }
 
   private func news(of token: Token, _ name: Text, from previous: UUID? = nil) -> News {

@@ -34,12 +34,12 @@ struct GetRule: ChangeRule {
 /// `renew LEVEL`: replaces the identifier, if any, with a random one. A dry run lists the identifiers to replace.
 ///
 /// While this machine may be a copy, its former device identifier stays that of the original, which keeps its place in
-/// the account; see ``Plan/put(_:leavingOriginal:)``.
+/// the account; see ``Plan/put(_:as:)``.
 package struct RenewRule: ChangeRule {
   let level: Level
   package let namedApp: Text?
   package let dryRun: Bool
-  /// Whether the former device identifier ends although this machine may be a copy.
+  /// Whether the former device identifier ends although this machine may be a copy: it is the original.
   let replaces: Bool
   package var right: Right? { .fleet }
   package var basis: Basis { Basis(whole: [.apps, .identifiers]) }
@@ -59,14 +59,17 @@ package struct RenewRule: ChangeRule {
     var plan = Plan(registry)
     let previous = registry[scope]?.value
     let suspicion = scope == .device ? registry.machine?.suspicion : nil
+    let course: Course = suspicion != nil && !replaces ? .copy : .same
+    if course == .copy { try plan.identifyOriginal(at: context.now, context.random) }
     for renewed in registry.renewed(with: scope) {
       plan.put(
         Identifier(
           scope: renewed, value: try context.random(), created: context.now, origin: .random,
           cause: suspicion?.cause == .cloned ? .cloned : .renewed,
-          author: context.peer?.author), leavingOriginal: suspicion != nil && !replaces)
+          author: context.peer?.author), as: course)
     }
     if scope == .device { plan.endSuspicion() }
+    if replaces, scope == .device { plan.regain(nil) }
     var reply = Reply()
     reply.ok()
     reply.word(.uuid(plan.registry[scope]?.value ?? .zero))
@@ -200,11 +203,13 @@ extension Registry {
 }
 
 extension Registry {
-  /// Returns the changes that drop ended identifiers of one scope that has more than are kept; empty if none has.
+  /// Returns the changes that drop ended identifiers of one scope that has more than are kept, or else some of the things
+  /// that were left to another machine long ago; empty if there are none.
   ///
   /// Each call drops one batch: a store of an earlier release may have kept any number.
   package var surplusRemoval: [Change] {
-    guard !isSealed, let scope = history.crowdedScope else { return [] }
+    guard !isSealed else { return [] }
+    guard let scope = history.crowdedScope else { return deletionOfOldThings }
     var plan = Plan(self)
     plan.dropSurplus(of: scope)
     return plan.changes
@@ -219,17 +224,17 @@ extension Plan {
     add(.machineRecorded(record))
   }
 
-  /// Brings an identifier into force. The shared device identifier also replaces the previous one in the device list.
-  ///
-  /// - Parameter leavingOriginal: whether the previous identifier may be that of another machine, of which this one is a
-  ///   copy. In an account, the other machine then stays in the list, and this one is a further device.
-  mutating func put(_ identifier: Identifier, leavingOriginal: Bool = false) {
+  /// Brings an identifier into force. The shared device identifier also replaces the previous one in the device list, but
+  /// in the list of an account, a possible original keeps its place, and this device is a further one.
+  mutating func put(_ identifier: Identifier, as course: Course = .same) {
     let previous = registry[identifier.scope]?.value
     add(.identifierMade(identifier))
-    if identifier.scope.level == .device { rehomeTokens(of: identifier.scope) }
+    if identifier.scope.level == .device { moveTokens(of: identifier.scope, from: previous, as: course) }
     guard identifier.scope == .device else { return }
+    regain(identifier.value)
+    if let previous, course == .copy { leave(previous) }
     let listed = previous.flatMap { registry.devices[$0] }
-    if leavingOriginal, registry.account != nil, let listed {
+    if course != .same, registry.account != nil, let listed {
       return listBeside(original: listed, identifier)
     }
     if registry.devices[identifier.value] != nil {

@@ -31,10 +31,11 @@ extension Registry {
     ItemKey(group: try group(named: name.group, for: peer), service: name.service, account: name.account)
   }
 
-  /// Returns the item with a name, if the peer may use its group.
+  /// Returns the item with a name, if the peer may use its group and the item is not locked.
   func item(_ name: ItemName, for peer: Peer) throws(Refusal) -> Item {
     let key = try key(name, for: peer)
     guard let item = items[key] else { throw .notFound("no such item is in group \(key.group.shortened)") }
+    try requireUnlocked(item)
     return item
   }
 }
@@ -80,14 +81,18 @@ package struct StoreItemRule: ChangeRule {
     let owner = peer.isAdmin && key.group != peer.app && registry.apps[key.group] != nil ? key.group : peer.app
     var changes: [Change] = []
     if let change = try registry.firstUse(of: owner, context) { changes.append(change) }
+    // An item with a number that was left would be locked, so the new one gets a number of its own.
+    let isFresh = before.map { registry.isLeft($0.number, $0.isThisDeviceOnly || description.isThisDeviceOnly) } ?? true
+    if let before, isFresh { changes.append(.itemDeleted(before)) }
+    let same = isFresh ? nil : before
     let item = Item(
-      key: key, number: before?.number ?? registry.items.lastNumber + 1, edition: try context.random(), owner: owner,
+      key: key, number: same?.number ?? registry.nextItemNumber, edition: try context.random(), owner: owner,
       label: description.label.flatMap { $0.isEmpty ? nil : $0 },
       attributes: description.attributes.filter { !$0.value.isEmpty }.sorted { $0.name < $1.name },
       isThisDeviceOnly: description.isThisDeviceOnly, endsWithInstallation: description.endsWithInstallation,
-      secretLength: secret.length, created: before?.created ?? context.now, modified: context.now)
+      secretLength: secret.length, created: same?.created ?? context.now, modified: context.now)
     try registry.requireRoom(for: item, inPlaceOf: before, context.limits)
-    changes.append(.itemStored(item, secret, before == nil ? .added : .replaced))
+    changes.append(.itemStored(item, secret, same == nil ? .added : .replaced))
     let reply = replaces ? Reply.done(.string(before == nil ? "created" : "replaced")) : .done
     return Decision(changes: changes, reply: reply)
   }
@@ -120,10 +125,15 @@ struct FindItemsRule: QueryRule {
 
   func answer(in registry: Registry, for peer: Peer, in surroundings: Surroundings) throws(Refusal) -> Reply {
     let (app, marksOthers) = (peer.app, marksOthers)
+    let copy = registry.leftDevices.isEmpty ? nil : registry
     return .rows(
       of: try registry.search(condition, for: peer), limit: limit ?? .max, orRefuse: ItemCondition.isUnmet
     ) { held, reply in
       held.item.describe(to: &reply)
+      if copy?.isLeft(held.item) == true {
+        reply.attribute("state", .string("locked"))
+        reply.attribute("reason", .string("copied"))
+      }
       reply.attribute("own", marksOthers && held.item.owner != app ? .yesOrNo(false) : nil)
     }
   }

@@ -23,7 +23,8 @@ extension Registry {
     let doubt = doubt(on: found, known.fingerprint, onMachineChange, onHardwareChange)
     // Other hardware has the same machine-id, so a value derived from it could exist twice.
     if let doubt, doubt == (.hardwareChanged, .renew) { record.spentMachine = record.fingerprint.machine }
-    guard let (cause, policy) = doubt, !scopes.isEmpty else {
+    let hasSomething = !scopes.isEmpty || items.all.contains { $0.isThisDeviceOnly }
+    guard let (cause, policy) = doubt, hasSomething else {
       return record == known ? [] : [.machineRecorded(record)]
     }
     let former = formerMachines.last {
@@ -45,8 +46,10 @@ extension Registry {
     case .renew:
       plan.add(.machineRecorded(record))
       plan.forget(former)
+      try plan.identifyOriginal(at: context.now, context.random)
       plan.leave(known.fingerprint, cause, context.now, isAcknowledged: former != nil)
-      for scope in scopes { try plan.bringBack(returned[scope], of: scope, cause, context) }
+      let course = course(from: self[.device]?.value, to: returned[.device]?.value)
+      for scope in plan.registry.scopes { try plan.bringBack(returned[scope], of: scope, cause, as: course, context) }
     }
     return plan.changes
   }
@@ -60,6 +63,16 @@ extension Registry {
       if entry.identifier.end?.cause == .uninstalled { found[scope] = nil }
     }
     return found
+  }
+
+  /// Returns the relation of this machine to the previous one.
+  ///
+  /// - Parameters:
+  ///   - previous: the device identifier there.
+  ///   - returned: the one that this machine had before, if any. On the way back it is the earlier one of the two.
+  private func course(from previous: UUID?, to returned: UUID?) -> Course {
+    guard let previous, let returned, history.has(returned, before: previous, in: .device) else { return .copy }
+    return .wayBack
   }
 
   /// Compares a machine-id with those that this store knows.
@@ -125,7 +138,7 @@ extension Plan {
   ///
   /// An identifier that was replaced for another reason than a change of the machine does not come back.
   fileprivate mutating func bringBack(
-    _ former: Identifier?, of scope: Scope, _ cause: Cause, _ context: Context
+    _ former: Identifier?, of scope: Scope, _ cause: Cause, as course: Course, _ context: Context
   ) throws(Refusal) {
     switch (former, former?.end?.cause) {
     case (_?, nil): break
@@ -133,33 +146,14 @@ extension Plan {
       put(
         Identifier(
           scope: scope, value: former.value, created: context.now, origin: former.origin, cause: .machineReturned,
-          author: nil), leavingOriginal: true)
-    default: put(try registry.fresh(scope, cause: cause, context), leavingOriginal: true)
+          author: nil), as: course)
+    default: put(try registry.fresh(scope, cause: cause, context), as: course)
     }
   }
 }
 
 extension RegistryCommand {
-  package static var acknowledgeMachine: Self { Self(AcknowledgeMachineRule()) }
   package static func seal(dryRun: Bool) -> Self { Self(SealRule(dryRun: dryRun)) }
-}
-
-/// `machine acknowledge`: ends the warnings about a change of the machine. The identifiers in force stay.
-struct AcknowledgeMachineRule: ChangeRule {
-  var basis: Basis { Basis(whole: .settings) }
-
-  func decide(in registry: Registry, for peer: Peer, _ context: Context?) throws(Refusal) -> Decision? {
-    let unacknowledged = registry.formerMachines.filter { !$0.isAcknowledged }
-    guard !unacknowledged.isEmpty || registry.machine?.suspicion != nil else { return Decision(reply: .done) }
-    guard context != nil else { return nil }
-    var plan = Plan(registry)
-    plan.endSuspicion()
-    for var former in unacknowledged {
-      former.isAcknowledged = true
-      plan.add(.machineAcknowledged(former))
-    }
-    return Decision(changes: plan.changes, reply: .done)
-  }
 }
 
 /// `seal`: prepares a golden image. Ends every identifier and deletes everything stored for apps.
@@ -178,6 +172,7 @@ struct SealRule: ChangeRule {
     for scope in registry.scopes { plan.add(.identifierEnded(scope, .init(time: context.now, cause: .sealed))) }
     for held in registry.items.held { plan.add(.itemDeleted(held.item)) }
     for token in registry.tokens.all { plan.add(.tokenDeleted(token)) }
+    plan.forgetLeftDevices()
     for history in registry.versions.all { plan.forgetVersions(of: history.subject) }
     plan.add(.sealed)
     return Decision(changes: plan.changes, reply: .done)

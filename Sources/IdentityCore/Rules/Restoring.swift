@@ -246,7 +246,7 @@ private struct Restoration {
       return tell(theirs, "skipped", reason: "not installed")
     }
     var item = theirs
-    item.number = ours?.number ?? plan.registry.items.lastNumber + 1
+    item.number = ours?.number ?? plan.registry.nextItemNumber
     item.secretLength = stored.secret.length
     plan.add(.itemStored(item, stored.secret, ours == nil ? .added : .replaced))
     tell(theirs, ours == nil ? "added" : "replaced", reason: nil, inPlaceOf: ours)

@@ -1,7 +1,7 @@
 // Push tokens: an app has one token per provider on this device (identityd-protocol(7), section "PUSH TOKENS").
 
 extension RegistryCommand {
-  package static func putToken(_ registration: TokenRegistration, app: Text?) -> Self {
+  package static func putToken(_ registration: consuming TokenRegistration, app: consuming Text?) -> Self {
     Self(PutTokenRule(registration: registration, namedApp: app))
   }
   package static func getToken(provider: Text, app: Text?) -> Self {
@@ -31,8 +31,12 @@ struct PutTokenRule: ChangeRule {
     guard let context else { return nil }
     let (device, changes) = try registry.device(forTokenOf: app, context)
     let before = registry.tokens[app, registration.provider]
+    let isLeft = before.map { $0.device != device && registry.isLeft($0) } ?? false
+    if isLeft, let before, before.value == registration.value, !registration.isRenewed {
+      return Decision(reply: before.refusalOfCopy)
+    }
     if before == nil { try registry.requireRoomForToken(of: app) }
-    let outcome = before?.outcome(of: registration) ?? .created
+    let outcome = before?.outcome(of: registration, isLeft: isLeft) ?? .created
     let same = before.flatMap { $0.value == registration.value ? $0 : nil }
     let token = Token(
       number: before?.number ?? registry.tokens.lastNumber + 1, app: app, provider: registration.provider,
@@ -58,7 +62,8 @@ struct GetTokenRule: QueryRule {
   func answer(in registry: Registry, for peer: Peer, in surroundings: Surroundings) throws(Refusal) -> Reply {
     var reply = Reply()
     reply.ok()
-    try registry.token(of: provider, try registry.app(named: namedApp, by: peer)).describe(to: &reply)
+    let token = try registry.token(of: provider, try registry.app(named: namedApp, by: peer))
+    token.describe(to: &reply, isLeft: registry.isLeft(token))
     return reply
   }
 }
@@ -74,7 +79,8 @@ struct ListTokensRule: QueryRule {
     let search: Search<TokenBlocks>
     let latest = stale.map { surroundings.now().milliseconds - $0 * 1_000 } ?? .max
     search = Search(try registry.tokens(of: owners, for: peer)) { $0.confirmed.milliseconds <= latest }
-    return .rows(of: search) { $0.describe(to: &$1) }
+    let copy = registry.leftDevices.isEmpty ? nil : registry
+    return .rows(of: search) { $0.describe(to: &$1, isLeft: copy?.isLeft($0) ?? false) }
   }
 }
 
@@ -91,7 +97,7 @@ struct InvalidateTokenRule: ChangeRule {
       return Decision(reply: .done(.string("unchanged")))
     }
     let reply = Reply.done(.string("invalidated"))
-    guard token.isValid else { return Decision(reply: reply) }
+    guard token.isValid, !registry.isLeft(token) else { return Decision(reply: reply) }
     guard let context else { return nil }
     let invalid = token.with(isValid: false, changed: context.now)
     return Decision(changes: [.tokenStored(invalid, .invalidated)], reply: reply)
@@ -108,10 +114,10 @@ struct DeleteTokenRule: ChangeRule {
   func decide(in registry: Registry, for peer: Peer, _ context: Context?) throws(Refusal) -> Decision? {
     let token = try registry.token(of: provider, try registry.app(named: namedApp, by: peer))
     guard !dryRun else {
-      let isOwn = token.app == peer.app
+      let (isOwn, isLeft) = (token.app == peer.app, registry.isLeft(token))
       return Decision(
         reply: .rows([token]) { token, reply in
-          token.describe(to: &reply)
+          token.describe(to: &reply, isLeft: isLeft)
           reply.attribute("own", isOwn ? nil : .yesOrNo(false))
         })
     }
@@ -163,20 +169,34 @@ extension Registry {
 
 extension Token {
   /// Returns the change that a registration by the app makes to the token.
-  fileprivate func outcome(of registration: TokenRegistration) -> TokenChange {
+  ///
+  /// - Parameter isLeft: whether a renewal left the token to another machine.
+  fileprivate func outcome(of registration: TokenRegistration, isLeft: Bool) -> TokenChange {
     let isSame =
-      isValid && value == registration.value && environment == registration.environment && topic == registration.topic
+      isValid && !isLeft && value == registration.value && environment == registration.environment
+      && topic == registration.topic
     return isSame ? .confirmed : .replaced
   }
 
-  fileprivate func describe(to reply: inout Reply) {
+  /// The answer to an app that puts a token which was left to another machine, as apps do at each launch.
+  fileprivate var refusalOfCopy: Reply {
+    var reply = Reply.done(.text(.unchanged))
+    reply.attribute("device", .uuid(device))
+    reply.attribute("state", .string("invalid"))
+    reply.attribute("reason", .string("copied"))
+    return reply
+  }
+
+  /// - Parameter isLeft: whether a renewal left the token to another machine.
+  fileprivate func describe(to reply: inout Reply, isLeft: Bool) {
     reply.word(.text(value))
     reply.attribute("provider", .text(provider))
     reply.attribute("app", .text(app))
     reply.attribute("device", .uuid(device))
     reply.attribute("environment", environment.map(Reply.Value.text))
     reply.attribute("topic", topic.map(Reply.Value.text))
-    reply.attribute("state", .string(isValid ? "valid" : "invalid"))
+    reply.attribute("state", .string(isValid && !isLeft ? "valid" : "invalid"))
+    reply.attribute("reason", isLeft ? .string("copied") : nil)
     reply.attribute("created", .time(created))
     reply.attribute("changed", .time(changed))
     reply.attribute("confirmed", .time(confirmed))
@@ -189,7 +209,7 @@ extension TokenChange {
     switch self {
     case .created: .created
     case .replaced: .replaced
-    case .invalidated: .invalidated
+    case .invalidated, .copied: .invalidated
     case .rehomed: .rehomed
     case .confirmed: nil
     }
@@ -207,10 +227,35 @@ extension Text {
 
 extension Plan {
   /// Assigns tokens to a new device identifier of a scope. Senders have to know the device by that identifier.
-  mutating func rehomeTokens(of scope: Scope) {
-    guard let device = registry[scope]?.value else { return }
+  ///
+  /// A token that an earlier renewal left to another machine stays with that one, or is valid again under the identifier
+  /// of then.
+  ///
+  /// - Parameters:
+  ///   - previous: the identifier of before; nil if there was none.
+  ///   - course: whether another machine may have the tokens under the identifier of before.
+  mutating func moveTokens(of scope: Scope, from previous: UUID?, as course: Course) {
+    guard let device = registry[scope]?.value, device != previous else { return }
     let tokens = scope.app.map { registry.tokens.tokens(of: $0) } ?? Array(registry.tokens.all)
-    for token in tokens where token.device != device && registry.deviceScope(of: token.app) == scope {
+    for token in tokens where registry.deviceScope(of: token.app) == scope {
+      if token.device == device {
+        if let previous { add(.tokenStored(token, .rehomed(from: previous))) }
+      } else if registry.mayMove(token, from: previous) {
+        add(
+          course == .copy
+            ? .tokenStored(token, .copied) : .tokenStored(token.with(device: device), .rehomed(from: token.device)))
+      }
+    }
+  }
+
+  /// Assigns the tokens of an app to the device identifier that the app sees after a change of its manifest. If there is
+  /// none yet, making it moves the tokens.
+  ///
+  /// - Parameter previous: the identifier that the app saw before.
+  mutating func moveTokens(of app: Text, from previous: UUID?) {
+    guard let device = registry[registry.deviceScope(of: app)]?.value, device != previous else { return }
+    for token in registry.tokens.tokens(of: app)
+    where token.device != device && registry.mayMove(token, from: previous) {
       add(.tokenStored(token.with(device: device), .rehomed(from: token.device)))
     }
   }

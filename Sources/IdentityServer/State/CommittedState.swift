@@ -134,7 +134,8 @@ extension LogEvent {
     case .identifierMade, .identifierRemembered, .identifierEnded, .identifierForgotten, .appUpdated, .appUsed,
       .appUseForgotten, .dayBegan, .deviceSuspected, .accountSet, .deviceListed, .deviceDescribed, .deviceReplaced,
       .deviceUnlisted, .fleetAdvanced, .fleetRecorded, .fleetForgotten, .backupTaken, .machineAcknowledged,
-      .machineForgotten, .itemStored, .itemDeleted, .version, .tokenStored, .tokenDeleted, .epochBegan:
+      .machineForgotten, .deviceLeft, .leftDeviceForgotten, .itemStored, .itemDeleted, .version, .tokenStored,
+      .tokenDeleted, .epochBegan:
       return nil
     }
   }

@@ -47,10 +47,11 @@ extension Writer {
     _ = commit(registry.changes(forBackup: made), at: Self.now, &report)
   }
 
-  /// Drops a batch of the ended identifiers that a scope has beyond those that are kept.
+  /// Drops a batch of the ended identifiers that a scope has beyond those that are kept, or of the things that were left
+  /// to another machine long ago.
   ///
   /// - Returns: whether there may be more. False if the store cannot be written, until the next start.
-  func dropSurplusHistory(_ report: inout WriterReport) -> Bool {
+  func dropSurplus(_ report: inout WriterReport) -> Bool {
     guard isStarted, store.condition.refusal == nil else { return false }
     let changes = registry.surplusRemoval
     return !changes.isEmpty && commit(changes, at: Self.now, &report)

@@ -126,12 +126,14 @@ final class Writer {
       for rest in carryOut(jobs, isShared: queue.isShared, &report) { queue.append(rest) }
       goOnWithLongWork(&report)
       if let folders { survey(folders, &report) }
-      if let uses, record(uses.apps, &report), let days = uses.forgetUnusedDays {
-        forgetting = UnusedRemoval(days: days)
+      if let uses, record(uses.apps, &report) {
+        // It may be another day, after which more is to be dropped.
+        hasSurplus = true
+        if let days = uses.forgetUnusedDays { forgetting = UnusedRemoval(days: days) }
       }
       if !stops, let removal = forgetting { forgetting = forgetUnused(removal, &report) }
       if let backup { record(backup: backup, &report) }
-      if hasSurplus, !stops { hasSurplus = dropSurplusHistory(&report) }
+      if hasSurplus, !stops { hasSurplus = dropSurplus(&report) }
       handOverReader(&report)
       if stops { forgetting = nil }
       let isLast = stops && queue.isEmpty && longJobs.jobs.isEmpty

@@ -136,7 +136,7 @@ package final class BackupWriter {
       iterator(fleet.map { [$0] } ?? []) { row($0, .fleet) },
       iterator(registry.records.all) { row($0, .record) },
       AnyIterator(registry.versions.all.lazy.flatMap(records).makeIterator()),
-      iterator(registry.tokens.all) { row($0.record, .token) },
+      iterator(registry.tokens.all.filter { !registry.isLeft($0) }) { row($0.record, .token) },
       iterator(registry.items.all, Record.item),
     ]
   }

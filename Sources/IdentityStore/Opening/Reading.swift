@@ -51,6 +51,10 @@ struct Reading {
       reading.registry.apply(.machineLeft(former))
       return true
     }
+    try read(LeftDevice.self, database, authenticator, &found) { reading, left in
+      reading.registry.apply(.deviceLeft(left))
+      return true
+    }
     try readApps(database, authenticator, &found)
     try read(DeviceRecord.self, database, authenticator, &found) { $0.apply($1) }
     try readFleet(database, authenticator, &found)

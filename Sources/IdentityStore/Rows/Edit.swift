@@ -45,7 +45,7 @@ struct Edit {
     // In reverse order, so that the last change of a row is written. An added row is always written, and replaces none.
     for place in recorded.indices.reversed() {
       switch recorded[place].change {
-      case .tokenStored(_, .created), .itemStored(_, _, .added): break
+      case .tokenStored(_, .created), .tokenStored(_, .copied), .itemStored(_, _, .added): break
       case .tokenStored(let token, _): passing[place] = tokens.isRepeated(token.number)
       case .itemStored(let item, _, _): passing[place] = items.isRepeated(item.number)
       default: break
@@ -87,6 +87,8 @@ struct Edit {
     case .machineLeft(let former): try insert(former, authenticator)
     case .machineAcknowledged(let former): try replace(former, authenticator)
     case .machineForgotten(let number): try remove(.integer(number), FormerMachine.self, authenticator)
+    case .deviceLeft(let left): try insert(left, authenticator)
+    case .leftDeviceForgotten(let number): try remove(.integer(number), LeftDevice.self, authenticator)
     case .accountSet(let name):
       ledger.settings.account = name
       try replace(ledger.settings, authenticator)
@@ -107,6 +109,7 @@ struct Edit {
       try tables.secret.remove(item.number)
     case .version(let change): try apply(change, authenticator)
     case .tokenStored(let token, .created): try insert(token.record, authenticator)
+    case .tokenStored(_, .copied): break
     case .tokenStored(let token, _): try replace(token.record, authenticator)
     case .tokenDeleted(let token): try remove(token.record, authenticator)
     case .sealed:

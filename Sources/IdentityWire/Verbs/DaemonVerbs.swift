@@ -78,11 +78,22 @@ extension Verb {
     ) { (arguments) throws(Refusal) in .store(.compareMachine(try arguments.uuid(0))) },
 
     Verb(
-      words: "machine acknowledge", access: .admin,
-      summary: "End the warnings about a change of the machine; the identifiers in force stay.",
-      answer: .nothing,
-      loss: .named, examples: [.init("machine acknowledge", "OK")]
-    ) { (_) throws(Refusal) in .registry(.acknowledgeMachine) },
+      words: "machine acknowledge", attributes: [.init("dry-run", "yes")], access: .admin,
+      summary: "End the warnings about a change of the machine, and delete what a renewal left to the original.",
+      answer: .either(
+        ifGiven: ["dry-run"],
+        .list(
+          Line(
+            [.word("kind")],
+            [
+              .word("app"), .word("provider").optional, .word("group").optional, .word("service").optional,
+              .word("account").optional, .boolean("own").optional,
+            ])), otherwise: .nothing),
+      loss: .askIfMore("These push tokens and items, which the original may have, too, are deleted:"),
+      examples: [.init("machine acknowledge dry-run=yes", "OK 0"), .init("machine acknowledge", "OK")]
+    ) { (arguments) throws(Refusal) in
+      .registry(.acknowledgeMachine(dryRun: try arguments.flag("dry-run")))
+    },
 
     Verb(
       words: "quit", summary: "Answer, then close the connection.",

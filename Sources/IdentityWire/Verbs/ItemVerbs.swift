@@ -75,7 +75,8 @@ extension Verb {
   private static let shown: [Field] = [
     .word("service"), .word("account"), .word("group"), .word("label").optional,
     .prefixed(attributePrefix, named: "attributes"), .time("created"), .time("modified"),
-    .boolean("this-device-only").optional, .word("lifetime").optional,
+    .boolean("this-device-only").optional, .word("lifetime").optional, .word("state").optional,
+    .word("reason").optional,
   ]
 
   /// The prefix of the names of an item's own attributes.

@@ -5,14 +5,20 @@ extension Verb {
   static let tokens: [Verb] = [
     Verb(
       words: "token put", operands: [provider, token],
-      attributes: [.init("environment", "E"), .init("topic", "T"), .init("app", "ID")],
+      attributes: [
+        .init("environment", "E"), .init("topic", "T"), .init("renewed", "yes"), .init("app", "ID"),
+      ],
       summary: "Set the app's push token of a provider, in place of the previous token.",
-      answer: .object(Line([.word("result")], [.uuid("device"), .word("previous").optional])),
+      answer: .object(
+        Line(
+          [.word("result")],
+          [.uuid("device"), .word("state").optional, .word("reason").optional, .word("previous").optional])),
       loss: .named, examples: [.init("token put fcm bk3RNwTe3H0:CI2k_HHwgIpoDKCIZvvD", "OK created device=<uuid>")]
     ) { (arguments) throws(Refusal) in
       let registration = TokenRegistration(
         provider: try arguments.provider(), value: try arguments.token(),
-        environment: try arguments.optional("environment"), topic: try arguments.optional("topic"))
+        environment: try arguments.optional("environment"), topic: try arguments.optional("topic"),
+        isRenewed: try arguments.flag("renewed"))
       return .registry(.putToken(registration, app: arguments["app"]))
     },
 
@@ -90,7 +96,7 @@ extension Verb {
     [.word("token")],
     [
       .word("provider"), .word("app"), .uuid("device"), .word("environment").optional, .word("topic").optional,
-      .word("state"), .time("created"), .time("changed"), .time("confirmed"),
+      .word("state"), .word("reason").optional, .time("created"), .time("changed"), .time("confirmed"),
     ])
 
   /// A client may confuse provider and token, so error texts repeat neither of them.
