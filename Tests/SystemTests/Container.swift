@@ -31,6 +31,33 @@ struct Container: Sendable {
     try await tool(["up", name, suite, "-p", "\(runner)"] + copied)
   }
 
+  private init(bootingCopyOf original: Container, machineID: URL?) async throws {
+    suite = original.suite
+    name = "\(original.name)-copy"
+    let copied = machineID.map { ["-c", "\($0.path):/etc/machine-id"] } ?? []
+    try await tool(
+      ["up", name, suite, "-d", original.name, "-p", "\(ProcessInfo.processInfo.processIdentifier)"] + copied)
+  }
+
+  /// Boots another container with a copy of the disk of this one, in its network, and powers it off at the end.
+  ///
+  /// - Parameter machineID: the machine-id of the copy; nil for that of the disk.
+  func withCopy(machineID: String?, _ body: (Container) async throws -> Void) async throws {
+    let folder = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
+    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
+    defer { try? FileManager.default.removeItem(at: folder) }
+    let file = folder.appending(path: "machine-id")
+    if let machineID { try Data("\(machineID)\n".utf8).write(to: file) }
+    let copy = try await Container(bootingCopyOf: self, machineID: machineID == nil ? nil : file)
+    do {
+      try await body(copy)
+    } catch {
+      try await tool(["down", copy.name])
+      throw error
+    }
+    try await tool(["down", copy.name])
+  }
+
   /// Returns a container in the initial state of each test: the package as shipped, the daemon restarted, and the
   /// settings of earlier tests removed.
   static func ready(_ suite: String) async throws -> Container {

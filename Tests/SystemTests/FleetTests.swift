@@ -30,7 +30,7 @@ extension SystemTests {
   }
 
   /// Starts a broker that wants a password, and writes the configuration of the service.
-  private func startBroker(on system: Container) async throws {
+  func startBroker(on system: Container) async throws {
     try await system.write(
       """
       listener 1883 127.0.0.1
@@ -52,7 +52,7 @@ extension SystemTests {
   }
 
   /// Removes the package with all that it left, the broker, and the other machine.
-  private func endFleet(on system: Container) async throws {
+  func endFleet(on system: Container) async throws {
     try await system.shell(
       """
       identityctl account leave --yes || true
@@ -63,18 +63,18 @@ extension SystemTests {
   }
 
   /// A command of the other machine.
-  private func second(_ words: String) -> String {
+  func second(_ words: String) -> String {
     "IDENTITYD_SOCKET=/run/second/daemon IDENTITY_FLEET_SOCKET=/run/second/fleet identityctl \(words)"
   }
 
-  private func eventuallyLive(_ system: Container) async throws {
+  func eventuallyLive(_ system: Container) async throws {
     try await eventually("the service is live") {
       try await system.attempt("identityctl fleet status").output.contains("state=live")
     }
   }
 
   /// Returns the names of the listed devices.
-  private func devices(_ command: String, on system: Container) async throws -> Set<String> {
+  func devices(_ command: String, on system: Container) async throws -> Set<String> {
     Set(try await system.shell("\(command) --json").matches(of: /"name":"([^"]*)"/).map { String($0.1) })
   }
 
@@ -101,7 +101,18 @@ extension SystemTests {
       #expect(outcome.status != 0 && outcome.errors.contains("lacks admin rights"), "\(outcome)")
     }
 
-    // The other machine: a daemon and a service of root, with a state of their own.
+    try await joinSecond(on: system)
+    #expect(try await system.journal(since: start, "--unit=\(Self.fleet)").contains { $0.contains("second (") })
+
+    try await reloadAndRestart(system)
+    #expect(try await devices(second("devices"), on: system) == ["first", "second"])
+    let warnings = try await system.journal(
+      since: start, "--unit=\(Self.fleet) --identifier=identity-fleet --priority=warning")
+    #expect(warnings.filter { !$0.contains("configuration refused") && !$0.contains("lacks admin rights") } == [])
+  }
+
+  /// Starts the other machine, a daemon and a service of root with a state of their own, and lets it into the account.
+  func joinSecond(on system: Container) async throws {
     try await system.shell(
       """
       mkdir --parents /run/second
@@ -119,13 +130,6 @@ extension SystemTests {
         try await devices(command, on: system) == ["first", "second"]
       }
     }
-    #expect(try await system.journal(since: start, "--unit=\(Self.fleet)").contains { $0.contains("second (") })
-
-    try await reloadAndRestart(system)
-    #expect(try await devices(second("devices"), on: system) == ["first", "second"])
-    let warnings = try await system.journal(
-      since: start, "--unit=\(Self.fleet) --identifier=identity-fleet --priority=warning")
-    #expect(warnings.filter { !$0.contains("configuration refused") && !$0.contains("lacks admin rights") } == [])
   }
 
   private func examineSandbox(of system: Container) async throws {
