@@ -135,7 +135,7 @@ package enum LogEvent: Sendable {
     case .machineChanged(let cause):
       make(
         .warning, "8671cdb7210643ae93a3bafbf2cc5afb",
-        "This is another machine than before (\(cause.rawValue)), and its identifiers were renewed. The former ones come back with the former machine. If the change is intended, run 'identityctl machine acknowledge'.",
+        "This is another machine than before (\(cause.rawValue)), and its identifiers were renewed. The former ones come back with the former machine. If the change is intended, run 'identityctl machine acknowledge', which deletes push tokens and items that are left to the former machine.",
         [("IDENTITYD_CAUSE", cause.rawValue)])
     case .systemChanged(let report):
       make(
