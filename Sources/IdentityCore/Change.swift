@@ -26,6 +26,8 @@ package indirect enum Change: Equatable, Sendable {
   /// A device identifier that another machine may have too was kept. The fleet's service may know whether this machine
   /// is the copy.
   case deviceSuspected(Scope, Cause, CopyVerdict? = nil)
+  /// An admin acknowledged that a suspected device identifier is this machine's.
+  case deviceAcknowledged(Scope, Cause)
   /// The record of the machine changed.
   case machineRecorded(MachineRecord)
   /// The daemon began to run on another machine, and remembers the previous one.

@@ -33,6 +33,11 @@ extension FleetServiceTests {
       let renewed = try copy.identityctl("renew", "device", "--yes")
       #expect(renewed.status == 0, "\(renewed)")
       #expect(try devices[0].identityctl("machine", "acknowledge").status == 0)
+      // Without a restart, the others hear of it, and nothing is wrong any more.
+      try devices[0].wait("the service forgets it") { try finding(about: devices[0]).result == "ok" }
+      try devices[1].wait("the member hears of it") {
+        try row(about: desk, at: devices[1])?.contains("suspect") == false
+      }
     } else {
       #expect(try copy.identityctl("check").output.contains("identityd found another machine"))
       #expect(try copy.identityctl("machine", "acknowledge").status == 0)

@@ -41,6 +41,10 @@ struct EventTests {
         "device suspect value=g1 cause=hardware-changed > sharing"
       ),
       (
+        [identifier(.device, 1)], .deviceAcknowledged(.device, .hardwareChanged),
+        "device acknowledged value=g1 cause=hardware-changed > sharing"
+      ),
+      (
         [identifier(.device, 1), ended(.device)], identifier(.device, 2, cause: .restored),
         "device created value=g2 cause=restored > sharing"
       ),
@@ -83,7 +87,7 @@ struct EventTests {
     arguments: [
       .appUpdated("org.a", app), .deviceDescribed(ListedDevice(value: phone.value, added: phone.added)),
       .machineRecorded(machine), .sealed, ended(.device),
-      .deviceSuspected(.device, .machineChanged),
+      .deviceSuspected(.device, .machineChanged), .deviceAcknowledged(.device, .machineChanged),
     ] as [Change])
   func `changes without an audience or without an effect cause no event`(change: Change) {
     let recorded = Registry().record(change, at: Timestamp(milliseconds: 0))

@@ -163,6 +163,15 @@ struct FormerMachineTests {
     #expect(life.registry.machine?.suspicion != nil && life.registry.unacknowledged == nil)
     try life.ask(.acknowledgeMachine(), as: root)
     #expect(life.registry.machine?.suspicion == nil)
+    #expect(
+      life.told().suffix(2).map { $0.drop { $0 != " " } } == [
+        " device acknowledged value=m.device cause=hardware-changed > sharing",
+        " device acknowledged value=m.device.org.a cause=hardware-changed app=org.a > app org.a",
+      ])
+    // There is nothing to acknowledge any more.
+    let last = life.registry.lastEvent
+    try life.ask(.acknowledgeMachine(), as: root)
+    #expect(life.registry.lastEvent == last)
     #expect(try life.start("m", "i") == [])
   }
 

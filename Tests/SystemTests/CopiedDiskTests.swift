@@ -1,3 +1,4 @@
+import Foundation
 import TestSupport
 import Testing
 
@@ -27,6 +28,7 @@ extension SystemTests {
       try await joinSecond(on: system)
       try await copyWithSameMachineID(of: system)
       try await copyWithAnotherMachineID(of: system)
+      try await system.shell("\(Self.ask) token delete fcm; \(Self.ask) item delete service=s account=a")
     } catch {
       try await endFleet(on: system)
       throw error
@@ -71,9 +73,6 @@ extension SystemTests {
       }
       try await copy.shell("identityctl renew device --yes")
       try await system.shell("identityctl machine acknowledge")
-      // The service keeps what it found until its next start.
-      try await system.shell("systemctl restart \(Self.fleetUnit)")
-      try await eventuallyLive(system)
       try await expectApart(system, original, copy)
       // The copy takes what is its own.
       try await expectLeft(on: copy)
@@ -84,7 +83,9 @@ extension SystemTests {
   }
 
   private func copyWithAnotherMachineID(of system: Container) async throws {
-    try await withCopy(of: system, machineID: "0123456789abcdef0123456789abcdef") { copy, original in
+    // Not one on which an earlier test has started the daemon: that would be a way back.
+    let machineID = UUID().uuidString.replacing("-", with: "").lowercased()
+    try await withCopy(of: system, machineID: machineID) { copy, original in
       let advice = "If the change is intended, run 'identityctl machine acknowledge'"
       try await eventually("the copy tells") {
         try await copy.shell("journalctl --boot --unit=identityd.service --output=cat").contains(advice)
@@ -121,8 +122,7 @@ extension SystemTests {
     #expect(try await self.original(system) == original)
     #expect(try await copy.shell("identityctl get device") != original.device)
     for machine in [system, copy] {
-      let fleet = try await check(machine)["fleet"]
-      #expect(fleet.result == "ok", "\(fleet)")
+      try await eventually("nothing is wrong") { try await check(machine)["fleet"].result == "ok" }
       #expect(try await !machine.shell("identityctl status").contains("suspect"))
     }
   }

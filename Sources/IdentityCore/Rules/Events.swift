@@ -28,6 +28,8 @@ extension Registry {
       self[scope].map { news(of: scope, "ended", $0.value, previous: nil, end.cause) }
     case .deviceSuspected(let scope, let cause, let copy):
       self[scope].map { news(of: scope, "suspect", $0.value, previous: nil, cause, copy) }
+    case .deviceAcknowledged(let scope, let cause):
+      self[scope].map { news(of: scope, "acknowledged", $0.value, previous: nil, cause) }
     case .accountSet(let name):
       News(topic: .account, name: "changed", attributes: [.init("value", name ?? "")], audience: .sharing)
     case .deviceListed(let device): news(ofListed: "added", device.value)

@@ -227,6 +227,9 @@ struct AcknowledgeMachineRule: SearchRule {
 
 extension Plan {
   fileprivate mutating func acknowledgeMachine() {
+    if let cause = registry.machine?.suspicion?.cause {
+      for scope in registry.scopes where scope.level == .device { add(.deviceAcknowledged(scope, cause)) }
+    }
     endSuspicion()
     forgetLeftDevices()
     for var former in registry.formerMachines where !former.isAcknowledged {

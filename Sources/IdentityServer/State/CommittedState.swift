@@ -132,10 +132,10 @@ extension LogEvent {
     case .sealed: self = .sealed
     case .version(.reported(.system, let report)) where report.state != .unchanged: self = .systemChanged(report)
     case .identifierMade, .identifierRemembered, .identifierEnded, .identifierForgotten, .appUpdated, .appUsed,
-      .appUseForgotten, .dayBegan, .deviceSuspected, .accountSet, .deviceListed, .deviceDescribed, .deviceReplaced,
-      .deviceUnlisted, .fleetAdvanced, .fleetRecorded, .fleetForgotten, .backupTaken, .machineAcknowledged,
-      .machineForgotten, .deviceLeft, .leftDeviceForgotten, .itemStored, .itemDeleted, .version, .tokenStored,
-      .tokenDeleted, .epochBegan:
+      .appUseForgotten, .dayBegan, .deviceSuspected, .deviceAcknowledged, .accountSet, .deviceListed,
+      .deviceDescribed, .deviceReplaced, .deviceUnlisted, .fleetAdvanced, .fleetRecorded, .fleetForgotten,
+      .backupTaken, .machineAcknowledged, .machineForgotten, .deviceLeft, .leftDeviceForgotten, .itemStored,
+      .itemDeleted, .version, .tokenStored, .tokenDeleted, .epochBegan:
       return nil
     }
   }
