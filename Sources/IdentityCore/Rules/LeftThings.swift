@@ -181,7 +181,7 @@ extension Plan {
     guard !regained.isEmpty, registry.leftDevices.isEmpty else { return }
     for token in registry.tokens.all {
       guard let device = registry[registry.deviceScope(of: token.app)]?.value, device != token.device else { continue }
-      add(.tokenStored(token.with(device: device), .rehomed(from: token.device)))
+      rehome(token, to: device)
     }
   }
 

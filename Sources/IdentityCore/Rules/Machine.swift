@@ -23,8 +23,7 @@ extension Registry {
     let doubt = doubt(on: found, known.fingerprint, onMachineChange, onHardwareChange)
     // Other hardware has the same machine-id, so a value derived from it could exist twice.
     if let doubt, doubt == (.hardwareChanged, .renew) { record.spentMachine = record.fingerprint.machine }
-    let hasSomething = !scopes.isEmpty || items.all.contains { $0.isThisDeviceOnly }
-    guard let (cause, policy) = doubt, hasSomething else {
+    guard let (cause, policy) = doubt, !scopes.isEmpty || items.all.contains(where: { $0.isThisDeviceOnly }) else {
       return record == known ? [] : [.machineRecorded(record)]
     }
     let former = formerMachines.last {

@@ -241,9 +241,7 @@ extension Plan {
       if token.device == device {
         if let previous { add(.tokenStored(token, .rehomed(from: previous))) }
       } else if registry.mayMove(token, from: previous) {
-        add(
-          course == .copy
-            ? .tokenStored(token, .copied) : .tokenStored(token.with(device: device), .rehomed(from: token.device)))
+        if course == .copy { add(.tokenStored(token, .copied)) } else { rehome(token, to: device) }
       }
     }
   }
@@ -255,9 +253,12 @@ extension Plan {
   mutating func moveTokens(of app: Text, from previous: UUID?) {
     guard let device = registry[registry.deviceScope(of: app)]?.value, device != previous else { return }
     for token in registry.tokens.tokens(of: app)
-    where token.device != device && registry.mayMove(token, from: previous) {
-      add(.tokenStored(token.with(device: device), .rehomed(from: token.device)))
-    }
+    where token.device != device && registry.mayMove(token, from: previous) { rehome(token, to: device) }
+  }
+
+  /// Assigns a token to another device identifier.
+  mutating func rehome(_ token: Token, to device: UUID) {
+    add(.tokenStored(token.with(device: device), .rehomed(from: token.device)))
   }
 
   /// Deletes all tokens of an app.
