@@ -149,7 +149,7 @@ struct WriterReport: Sendable {
   var reopened: Reopened?
   /// The source of the master key after a rotation; nil if unchanged.
   var keySource: KeySource?
-  /// The recovery key; nil if unchanged.
+  /// The recovery key; nil if the report is not about the store.
   var recoveryKey: RecoveryKeyFacts?
   /// The condition of the store; nil if unchanged.
   var condition: StoreCondition?
@@ -178,7 +178,7 @@ struct Reopened: Sendable {
   let keySource: KeySource?
 }
 
-/// What `status` shows about the recovery key.
+/// The facts about the recovery key that `status` shows.
 struct RecoveryKeyFacts: Sendable {
   /// The time at which the recovery key was set; nil if there is none.
   let set: Timestamp?
