@@ -186,7 +186,7 @@ let package = Package(
     // One test target per library target, then the targets that test across several of them.
     .testTarget(
       name: "IdentityCoreTests", dependencies: ["IdentityCore", "IdentityWire", "ReferenceModel", "TestSupport"],
-      swiftSettings: strict),
+      exclude: ["Fixtures"], swiftSettings: strict),
     .testTarget(name: "IdentityWireTests", dependencies: ["IdentityWire", "IdentityCore"], swiftSettings: strict),
     .testTarget(name: "FleetWireTests", dependencies: ["FleetWire", "IdentityCore"], swiftSettings: strict),
     .testTarget(

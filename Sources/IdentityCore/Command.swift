@@ -37,7 +37,7 @@ package enum LocalCommand: Equatable, Sendable {
   /// `unsubscribe`: sends no more events of these topics.
   case unsubscribe(Set<Topic>)
   /// `version compare`: compares two versions.
-  case compare(Text, Text, VersionOrder)
+  case compare(Release, Release, VersionOrder)
   /// `restore begin`: starts an upload of a backup that this key opens.
   case beginRestore(key: SealedSecret)
   /// `restore add`: adds a piece of the backup, in Base64.

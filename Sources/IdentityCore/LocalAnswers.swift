@@ -63,8 +63,10 @@ extension Reply {
     return reply
   }
 
-  /// Returns the answer to `version compare A B`: the order of the first version relative to the second.
-  package static func compare(_ left: Text, _ right: Text, _ order: VersionOrder) -> Reply {
-    .done(.string(order.compare(left, right).rawValue))
+  /// Returns the answer to `version compare A B`: the order of the first version relative to the second. Builds have no
+  /// order, so equal versions with other builds are different.
+  package static func compare(_ left: Release, _ right: Release, _ order: VersionOrder) -> Reply {
+    let outcome = order.compare(left.version, right.version)
+    return .done(.string(outcome == .equal && left.build != right.build ? "different" : outcome.rawValue))
   }
 }

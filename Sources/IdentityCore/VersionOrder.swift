@@ -2,9 +2,15 @@
 package enum VersionOrder: String, CaseIterable, Sendable {
   /// Compares the fields between dots by the numbers that they begin with.
   case numeric
+  /// Compares by SemVer 2.0.0, section 11.
+  case semver
+  /// Compares like `dpkg --compare-versions` (deb-version(7)).
+  case debian
   /// Compares like `systemd-analyze compare-versions`
   /// (uapi-group.org/specifications/specs/version_format_specification).
   case linux
+  /// Chooses the order by the form of both versions.
+  case auto
 
   /// The relation of a first version to a second one.
   package enum Outcome: String, Sendable {
@@ -15,10 +21,36 @@ package enum VersionOrder: String, CaseIterable, Sendable {
 
   /// Returns the relation of the first version to the second.
   package func compare(_ left: Text, _ right: Text) -> Outcome {
+    compare(left.bytes[...], right.bytes[...])
+  }
+
+  /// Returns the relation of a first version that an app reports to a second one.
+  ///
+  /// Apps write `v1.9` or `player-1.9`, whose numbers the orders `numeric` and `semver` would not find.
+  func compareReported(_ left: Text, _ right: Text) -> Outcome {
+    let (left, right) = Self.withoutSharedName(left.bytes[...], right.bytes[...])
+    return compare(left, right)
+  }
+
+  private func compare(_ left: ArraySlice<UInt8>, _ right: ArraySlice<UInt8>) -> Outcome {
     switch self {
-    case .numeric: Self.compareNumbers(left.bytes, right.bytes)
-    case .linux: Self.compareSegments(left.bytes, right.bytes)
+    case .numeric: Self.compareNumbers(left, right)
+    case .semver: Self.compareSemantic(left, right)
+    case .debian: Self.compareDebian(left, right)
+    case .linux: Self.compareSegments(left, right)
+    case .auto: Self.compareByForm(left, right)
     }
+  }
+
+  /// Returns both versions without a text that both begin with, such as `v` or a name and a hyphen, if a digit follows in
+  /// both.
+  static func withoutSharedName(_ left: ArraySlice<UInt8>, _ right: ArraySlice<UInt8>)
+    -> (ArraySlice<UInt8>, ArraySlice<UInt8>)
+  {
+    let name = left.prefix { !$0.isDigit }
+    let rests = (left.dropFirst(name.count), right.dropFirst(name.count))
+    let hasName = right.starts(with: name) && rests.0.first?.isDigit == true && rests.1.first?.isDigit == true
+    return hasName ? rests : (left, right)
   }
 }
 
@@ -26,7 +58,7 @@ package enum VersionOrder: String, CaseIterable, Sendable {
 
 extension VersionOrder {
   /// Compares field by field. Empty fields are skipped, and missing fields count as 0.
-  private static func compareNumbers(_ left: [UInt8], _ right: [UInt8]) -> Outcome {
+  static func compareNumbers(_ left: ArraySlice<UInt8>, _ right: ArraySlice<UInt8>) -> Outcome {
     let dot = UInt8(ascii: ".")
     let (lefts, rights) = (left.split(separator: dot), right.split(separator: dot))
     for place in 0..<max(lefts.count, rights.count) {
@@ -39,7 +71,7 @@ extension VersionOrder {
   }
 
   /// Compares numbers of any length. Without leading zeros, the longer number is greater.
-  private static func compareDigits(_ left: ArraySlice<UInt8>, _ right: ArraySlice<UInt8>) -> Outcome {
+  static func compareDigits(_ left: ArraySlice<UInt8>, _ right: ArraySlice<UInt8>) -> Outcome {
     let zero = UInt8(ascii: "0")
     let (left, right) = (left.drop { $0 == zero }, right.drop { $0 == zero })
     guard left.count == right.count else { return left.count < right.count ? .less : .greater }
@@ -47,7 +79,7 @@ extension VersionOrder {
   }
 
   /// Compares byte by byte. If one text is a prefix of the other, the longer one is greater.
-  private static func compareBytes(_ left: ArraySlice<UInt8>, _ right: ArraySlice<UInt8>) -> Outcome {
+  static func compareBytes(_ left: ArraySlice<UInt8>, _ right: ArraySlice<UInt8>) -> Outcome {
     if left.elementsEqual(right) { return .equal }
     return left.lexicographicallyPrecedes(right) ? .less : .greater
   }
@@ -57,8 +89,8 @@ extension VersionOrder {
 
 extension VersionOrder {
   /// Compares segment by segment. Bytes that cannot be part of a version only separate segments.
-  private static func compareSegments(_ left: [UInt8], _ right: [UInt8]) -> Outcome {
-    var (left, right) = (left[...], right[...])
+  static func compareSegments(_ left: ArraySlice<UInt8>, _ right: ArraySlice<UInt8>) -> Outcome {
+    var (left, right) = (left, right)
     while true {
       left = left.drop { !$0.isVersionByte }
       right = right.drop { !$0.isVersionByte }
@@ -101,9 +133,9 @@ extension VersionOrder {
 }
 
 extension UInt8 {
-  fileprivate var isDigit: Bool { self >= UInt8(ascii: "0") && self <= UInt8(ascii: "9") }
+  var isDigit: Bool { self >= UInt8(ascii: "0") && self <= UInt8(ascii: "9") }
 
-  fileprivate var isLetter: Bool {
+  var isLetter: Bool {
     let lower = self | 0x20
     return lower >= UInt8(ascii: "a") && lower <= UInt8(ascii: "z")
   }

@@ -31,6 +31,8 @@ struct Predicate {
       }
       var request = words
       request.remove(at: operands[1])
+      // The protocol's default is the order that it has always had.
+      if !words.contains(where: { $0.lowercased().hasPrefix("order=") }) { request.append("order=auto") }
       self.init(request, isSilent: true) { wanted.contains($0) }
     default: return nil
     }
@@ -45,8 +47,8 @@ struct Predicate {
   /// The operators of systemd-analyze(1), `compare-versions`.
   private static let operators: [String: Set<String>] = [
     "lt": ["less"], "<": ["less"], "le": ["less", "equal"], "<=": ["less", "equal"], "eq": ["equal"], "==": ["equal"],
-    "ne": ["less", "greater"], "!=": ["less", "greater"], "ge": ["greater", "equal"], ">=": ["greater", "equal"],
-    "gt": ["greater"], ">": ["greater"],
+    "ne": ["less", "greater", "different"], "!=": ["less", "greater", "different"], "ge": ["greater", "equal"],
+    ">=": ["greater", "equal"], "gt": ["greater"], ">": ["greater"],
   ]
 
   /// Returns the exit status for an answer that is not an error.

@@ -33,29 +33,36 @@ enum MachineSources {
   private static var system: WriterSources.System {
     do {
       guard let found = try OSRelease() else { return .unknown("there is no os-release file") }
-      return system(found)
+      return try system(found)
     } catch {
       return .unknown("\(error)")
     }
   }
 
-  /// Returns the version of a system, and its build if it has one.
-  ///
-  /// IMAGE_VERSION takes precedence over BUILD_ID: the version of an image tells more than the build it was first
-  /// installed from. A system without a VERSION_ID has its build as its version.
-  static func system(_ found: OSRelease) -> WriterSources.System {
-    func text(_ name: String) -> Text? {
-      guard let value = found[name], value.count <= Bound.nameLength else { return nil }
-      return Text(validating: value)
+  /// Returns the version of a system, and its build if it has one (identityd-protocol(7), section "The system").
+  private static func system(_ found: OSRelease) throws -> WriterSources.System {
+    func text(_ name: String) throws(OSRelease.Fault) -> Text? {
+      try found.value(of: name, limit: Bound.nameLength).map { Text($0) }
     }
-    let build = text("IMAGE_VERSION") ?? text("BUILD_ID")
-    let versionID = text("VERSION_ID")
-    guard let version = versionID ?? build else {
-      return .unknown("os-release has neither VERSION_ID nor IMAGE_VERSION nor BUILD_ID")
-    }
+    let (id, versionID) = (try text("ID"), try text("VERSION_ID"))
+    // The version of an image tells more than the build that it was first installed from.
+    let build = try text("IMAGE_VERSION") ?? text("OSTREE_VERSION") ?? text("BUILD_ID")
+    let version = try versionID ?? build ?? text("VERSION_CODENAME") ?? (id == "debian" ? debianVersion : nil)
+    if version == nil, id == nil { return .unknown("os-release names neither a system nor a version") }
     // os-release(5) gives "linux" as the default of ID.
     return .known(
-      Release(distribution: text("ID") ?? "linux", version: version, build: versionID == nil ? nil : build))
+      Release(distribution: id ?? "linux", version: version ?? "rolling", build: versionID == nil ? nil : build))
+  }
+
+  /// The text by which Debian's package base-files tells testing and unstable from releases, such as `trixie/sid`.
+  private static var debianVersion: Text? {
+    get throws(SystemError) {
+      guard
+        case .bytes(let content) = try ConfigurationAccess.read(path: "/etc/debian_version", limit: Bound.nameLength)
+      else { return nil }
+      let line = content.prefix { $0 != UInt8(ascii: "\n") }
+      return line.isEmpty ? nil : Text(validating: Array(line))
+    }
   }
 
   /// The marks that tell this machine from others: its machine-id and the hardware UUID of its firmware.

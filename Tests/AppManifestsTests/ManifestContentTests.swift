@@ -94,7 +94,7 @@ struct ManifestContentTests {
     + ["0", "1000", "a:b", "a/b", "a b", "a\tb", "-a", "-1", ".", "..", "a,b", "a\u{7f}"].map { ("User=\($0)", users) }
     + ["Shared", "shared app", "device", "none"].map { ("DeviceIdentifier=\($0)", "shared, vendor, app") }
     + ["Fleet", "fleet admin", "fleet,fleet"].map { ("Rights=\($0)", "fleet") }
-    + ["Numeric", "debian"].map { ("VersionOrder=\($0)", "numeric, linux") }
+    + ["Numeric", "rpm"].map { ("VersionOrder=\($0)", "numeric, semver, debian, linux, auto") }
     + ["a:b", "a b:c", "a .b", "a, b", "é"].map {
       ("AccessGroups=\($0)", "up to 64 names, separated by spaces, each \(names)")
     }
@@ -123,7 +123,10 @@ struct ManifestContentTests {
   @Test func `a later valid value does not make up for an invalid one`() throws {
     let found = try read("[App]\nVersionOrder=none\nVersionOrder=linux\n")
     #expect(found.manifest == nil)
-    #expect(found.faults == ["player.app:2: [App] VersionOrder= cannot be 'none'; allowed: numeric, linux"])
+    #expect(
+      found.faults == [
+        "player.app:2: [App] VersionOrder= cannot be 'none'; allowed: numeric, semver, debian, linux, auto"
+      ])
   }
 
   @Test func `there are at most 64 access groups, and the line of the next one is reported`() throws {

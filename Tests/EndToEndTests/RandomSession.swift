@@ -273,7 +273,7 @@ final class RandomSession {
       if random.once(in: 5) { continue }
       let manifest = ReferenceModel.Manifest(
         vendor: random.one(of: ["org.v", "org.w"]), device: random.one(of: ["shared", "shared", "vendor", "app"]),
-        order: random.one(of: ["numeric", "linux"]),
+        order: random.one(of: ["numeric", "semver", "debian", "linux", "auto"]),
         groups: ["org.shared", "org.media", "org.a"].filter { _ in random.once(in: 2) })
       found[user.app] = manifest
       let text = """

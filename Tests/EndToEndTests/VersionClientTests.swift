@@ -24,6 +24,9 @@ struct VersionClientTests {
       #expect(try status(daemon, "version changed") == expected, "\(version)")
       #expect(try status(daemon, "--quiet version changed") == expected, "\(version)")
     }
+    // A version that is only written differently is another one.
+    #expect(try status(daemon, "version changed 1.0.0") == 0)
+    #expect(try identityctl(daemon, "--json", "version", "changed", "1.0.0").output.contains("\"same-order\":\"yes\""))
     #expect(try status(daemon, "version changed of=os") == 0)
     #expect(try status(daemon, "version changed 1.0 of=os") == 13)
     #expect(try status(daemon, "version changed app=nobody-knows") == 16)
@@ -55,7 +58,19 @@ struct VersionClientTests {
       }
     }
     #expect(try status(daemon, "version compare 1.2~rc1 lt 1.2 order=linux") == 0)
-    #expect(try status(daemon, "version compare 1.2~rc1 lt 1.2") == 1)
+    // The client chooses the order by the form of the versions, and the verb does not.
+    #expect(try status(daemon, "version compare 1.2~rc1 lt 1.2") == 0)
+    #expect(try status(daemon, "version compare 1.2~rc1 eq 1.2 order=numeric") == 0)
+    #expect(try status(daemon, "version compare v1.9.0 lt v2.0.0") == 0)
+    #expect(try status(daemon, "version compare 1.0-1+b1 lt 1.0-1+b2") == 0)
+    #expect(try status(daemon, "version compare 1.0.0-rc.1 lt 1.0.0 order=semver") == 0)
+    #expect(try status(daemon, "version compare 2:9.1 lt 2:10.1 order=debian") == 0)
+    #expect(try daemon.ask("version compare 1.2~rc1 1.2") == "OK equal")
+    // Builds have no order.
+    for (relation, holds) in [("eq", 1), ("ne", 0), ("lt", 1), ("le", 1), ("gt", 1), ("ge", 1)] as [(String, Int32)] {
+      #expect(try status(daemon, "version compare 1.2 \(relation) 1.2 build=7 build2=8") == holds)
+    }
+    #expect(try status(daemon, "version compare 1.2 eq 1.2 build=7 build2=7") == 0)
     #expect(try status(daemon, "version compare 1.2 like 1.2") == 2)
     #expect(try identityctl(daemon, "version", "compare", "1.2", "1.10").output == "less\n")
   }

@@ -115,7 +115,7 @@ private struct Session {
       let hasUnit = random.once(in: 2)
       found[app] = .init(
         vendor: random.one(of: ["org.v", "org.v", "org.w", app]), device: random.one(of: ["shared", "vendor", "app"]),
-        order: random.one(of: ["numeric", "linux"]),
+        order: random.one(of: ["numeric", "semver", "debian", "linux", "auto"]),
         groups: ["org.shared", "org.media", "org.a"].filter { _ in random.once(in: 2) },
         // No peer is this app, so that its right changes the list only.
         rights: app == "org.e" && random.once(in: 2) ? ["fleet"] : [], unit: hasUnit ? "\(app).service" : nil,

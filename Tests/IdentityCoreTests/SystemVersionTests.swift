@@ -48,6 +48,22 @@ struct SystemVersionTests {
       ])
   }
 
+  @Test func `code names have no order, so another one is an upgrade`() throws {
+    var life = Life()
+    for (number, version) in ["trixie", "trixie", "forky", "trixie/sid", "14", "duke", "rolling", "rolling"]
+      .enumerated()
+    {
+      try life.boot(UInt64(number), debian(Text(version)))
+    }
+    #expect(
+      life.told(of: .version).map { $0.split(separator: " ").prefix(3).joined(separator: " ") } == [
+        "installed of=os version=trixie", "upgraded of=os version=forky", "upgraded of=os version=trixie/sid",
+        "upgraded of=os version=14", "upgraded of=os version=duke", "upgraded of=os version=rolling",
+      ])
+    try life.boot(8, debian("rolling", "2"))
+    #expect(try life.ask(.systemState, as: alice)[0].hasPrefix("OK updated rolling build=2 "))
+  }
+
   @Test func `the same version of another distribution is another release`() throws {
     var life = Life()
     for (number, id) in (["a", "b", nil] as [Text?]).enumerated() {

@@ -17,6 +17,7 @@ struct VersionEventTests {
         "updated of=app app=user:1000 version=1.0 build=2 previous=1.0 previous-build=1",
         "upgraded of=app app=user:1000 version=1.1 build=3 previous=1.0 previous-build=2",
         "downgraded of=app app=user:1000 version=1.0 build=2 previous=1.1 previous-build=3",
+        "updated of=app app=user:1000 version=1.0.0 build=2 previous=1.0 previous-build=2 same-order=yes",
         "upgraded of=app app=user:1000 version=2 previous=1.0.0 previous-build=2",
         "upgraded of=app app=user:1000 version=3 previous=2",
       ])
@@ -50,6 +51,7 @@ struct VersionEventTests {
       life.told(of: .version) == [
         "installed of=app app=user:1000 version=2", "upgraded of=app app=user:1000 version=3 previous=2",
         "downgraded of=app app=user:1000 version=1 previous=3",
+        "updated of=app app=user:1000 version=1.0 previous=1 same-order=yes",
       ])
   }
 

@@ -144,4 +144,59 @@ struct VersionOrderTests {
       }
     }
   }
+
+  @Test(
+    arguments: [
+      // SemVer 2.0.0, section 11.
+      ("1.0.0", "2.0.0", .less), ("2.0.0", "2.1.0", .less), ("2.1.0", "2.1.1", .less), ("1.0.0-alpha", "1.0.0", .less),
+      ("1.0.0-alpha", "1.0.0-alpha.1", .less), ("1.0.0-alpha.1", "1.0.0-alpha.beta", .less),
+      ("1.0.0-alpha.beta", "1.0.0-beta", .less), ("1.0.0-beta", "1.0.0-beta.2", .less),
+      ("1.0.0-beta.2", "1.0.0-beta.11", .less), ("1.0.0-beta.11", "1.0.0-rc.1", .less),
+      ("1.0.0-rc.1", "1.0.0", .less), ("1.0.0+7", "1.0.0+8", .equal), ("1.0.0-a+7", "1.0.0-a", .equal),
+      ("1.0.0--1", "1.0.0-1", .greater), ("1.0.0-1a", "1.0.0-2", .greater), ("1.10.0", "1.9.0", .greater),
+    ] as [(Text, Text, VersionOrder.Outcome)])
+  func `the order of semantic versions ranks pre-releases`(left: Text, right: Text, expected: VersionOrder.Outcome) {
+    #expect(VersionOrder.semver.compare(left, right) == expected)
+    #expect(VersionOrder.semver.compare(right, left) == expected.mirrored)
+  }
+
+  @Test(
+    arguments: [
+      ("2:9.1.0", "2:10.0.0", .less), ("1:1", "9", .greater), ("0:1", "1", .equal), ("1.0-1", "1.0-1+b1", .less),
+      ("1.0-1+b1", "1.0-1+b2", .less), ("12+deb12u3", "12+deb12u10", .less), ("1.0~rc1", "1.0", .less),
+      ("1.0", "1.0-0", .equal), ("1.0-1-2", "1.0-1-10", .less), ("1.a", "1.+", .less), ("1.", "1.0", .equal),
+      ("1~~", "1~", .less), ("1~~a", "1~", .less), ("a:1", "a:2", .less),
+    ] as [(Text, Text, VersionOrder.Outcome)])
+  func `the order of Debian knows epochs and revisions`(left: Text, right: Text, expected: VersionOrder.Outcome) {
+    #expect(VersionOrder.debian.compare(left, right) == expected)
+    #expect(VersionOrder.debian.compare(right, left) == expected.mirrored)
+  }
+
+  @Test(
+    arguments: [
+      ("2.0", "2.00.0"), ("1", "1.0.0"), ("1.0rc1", "1.0.0-rc1"), ("1.0a1", "1.0.alpha.1"), ("v1", "v1.0"),
+    ])
+  func `the automatic order knows spellings of one version`(one: Text, other: Text) {
+    #expect(VersionOrder.auto.compare(one, other) == .equal)
+    #expect(VersionOrder.auto.compare(other, one) == .equal)
+  }
+
+  /// Upgrades as people write them, the older version first.
+  private static let upgrades: [(Text, Text)] = [
+    ("v1.9.0", "v2.0.0"), ("player-1.9", "player-2.0"), ("player-1.9", "player-1.10"), ("2:9.1.0", "2:10.0.0"),
+    ("1.0.0-rc.1", "1.0.0"), ("1.0.0-beta.2", "1.0.0-beta.11"), ("12.2.0+deb12u3", "12.2.0+deb12u10"),
+    ("1.0-1+b1", "1.0-1+b2"), ("r123", "r124"), ("r99", "r124"), ("2024-01-31", "2024-02-01"), ("3.11.0rc2", "3.11.0"),
+    ("3.11.0a1", "3.11.0b1"), ("1.0.dev3", "1.0"), ("1.0-beta2", "1.0"), ("1.0-BETA2", "1.0-RC1"), ("1.0_pre1", "1.0"),
+    ("1.2.3-4", "1.2.3-10"), ("1.2.3", "1.2.3-1"), ("1.0.2", "1.0.2a"), ("1.0.2a", "1.0.2k"), ("1.0", "1.0.post1"),
+    ("1.2~rc1", "1.2"), ("6.1.0-28-amd64", "6.1.0-31-amd64"), ("252.39-1~deb12u1", "252.39-1~deb12u2"),
+    ("1.0alpha.1", "1.0alpha.2"), ("20240131", "20240201"), ("v1.0.0-alpha", "v1.0.0"), ("1.0.0-rc.1+7", "1.0.0+8"),
+    ("1.0.0+7", "1.0.0+8"),
+  ]
+
+  @Test(arguments: upgrades)
+  func `the automatic order knows upgrades as people write them`(older: Text, newer: Text) {
+    #expect(VersionOrder.auto.compare(older, newer) == .less)
+    #expect(VersionOrder.auto.compare(newer, older) == .greater)
+    #expect(VersionOrder.auto.compare(older, older) == .equal)
+  }
 }

@@ -27,7 +27,7 @@ struct VersionReportTests {
     try life.ask(.report("1", before), as: alice.session(1))
     #expect(try life.ask(.report("1", now), as: alice.session(2))[0].hasPrefix("OK \(state) 1 "))
     // The same version in another spelling.
-    #expect(try life.ask(.report("1.0", now), as: alice.session(3))[0].hasPrefix("OK unchanged 1.0 "))
+    #expect(try life.ask(.report("1.0", now), as: alice.session(3))[0].hasPrefix("OK updated 1.0 "))
   }
 
   @Test func `a missing build is left out of the answer`() throws {
@@ -174,14 +174,27 @@ struct VersionReportTests {
   @Test func `VersionOrder= in the manifest selects the order`() throws {
     var life = Life()
     life.install(["org.n": Manifest("org.v", order: .numeric), "org.l": Manifest("org.v", order: .linux)])
-    for (app, state) in [("org.n", "unchanged"), ("org.l", "upgraded")] as [(Text, String)] {
+    for (app, state) in [("org.n", "updated"), ("org.l", "upgraded")] as [(Text, String)] {
       try life.ask(.report("1.2~rc1"), as: peer(app).session(1))
       #expect(try life.ask(.report("1.2"), as: peer(app).session(2))[0].hasPrefix("OK \(state) 1.2 "))
     }
     // The new order applies to later reports, not to earlier answers.
     life.install(["org.n": Manifest("org.v", order: .linux), "org.l": Manifest("org.v", order: .linux)])
-    #expect(try life.ask(.state(), as: peer("org.n").session(2))[0].hasPrefix("OK unchanged 1.2 "))
+    #expect(try life.ask(.state(), as: peer("org.n").session(2))[0].hasPrefix("OK updated 1.2 "))
     #expect(try life.ask(.report("1.2~rc1"), as: peer("org.n").session(3))[0].hasPrefix("OK downgraded 1.2~rc1 "))
+  }
+
+  @Test(arguments: VersionOrder.allCases)
+  func `a name before the number is skipped if both versions have it`(order: VersionOrder) throws {
+    for name in ["v", "V", "release-", "player-"] {
+      var life = Life()
+      life.install(["org.n": Manifest("org.v", order: order)])
+      let states = try ["1.9.0", "2.0.0", "1.10.0", "1.9.0"].enumerated().map { number, version in
+        let report = RegistryCommand.report(Text("\(name)\(version)"))
+        return try life.ask(report, as: peer("org.n").session(Int32(number)))[0].split(separator: " ")[1]
+      }
+      #expect(states == ["installed", "upgraded", "downgraded", "downgraded"])
+    }
   }
 
   // MARK: Rights

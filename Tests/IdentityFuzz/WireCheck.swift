@@ -104,7 +104,8 @@ struct LocalAnswer {
       case .compare(let left, let right, let order):
         reply = .compare(left, right, order)
         let opposite: [VersionOrder.Outcome: VersionOrder.Outcome] = [.less: .greater, .greater: .less, .equal: .equal]
-        try Self.require(opposite[order.compare(left, right)] == order.compare(right, left))
+        let there = order.compare(left.version, right.version)
+        try Self.require(opposite[there] == order.compare(right.version, left.version))
       default: return nil
       }
     } catch {

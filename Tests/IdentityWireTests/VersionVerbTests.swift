@@ -30,10 +30,27 @@ struct VersionVerbTests {
     arguments: [
       ("version compare 1.2 1.10", "1.2", "1.10", .numeric), ("version compare 1 2 order=numeric", "1", "2", .numeric),
       ("Version COMPARE order=LINUX \"1~a\" 2", "1~a", "2", .linux),
-      ("version compare \"\" \"a=b\"", "", "a=b", .numeric),
+      ("version compare \"\" \"a=b\"", "", "a=b", .numeric), ("version compare 1 2 order=auto", "1", "2", .auto),
+      ("version compare 1 2 order=semver", "1", "2", .semver), ("version compare 1 2 order=debian", "1", "2", .debian),
     ] as [(String, Text, Text, VersionOrder)])
   func `version compare is parsed with its order`(line: String, left: Text, right: Text, order: VersionOrder) throws {
-    #expect(try command(line, by: alice) == .local(.compare(left, right, order)))
+    #expect(try command(line, by: alice) == .local(.compare(Release(version: left), Release(version: right), order)))
+  }
+
+  @Test(
+    arguments: [
+      ("1 1.0", "equal"), ("1 1.0 build=7", "different"), ("1 1.0 build2=7", "different"),
+      ("1 1.0 build=7 build2=7", "equal"), ("1 1.0 build=7 build2=8", "different"), ("1 2 build=8 build2=7", "less"),
+    ])
+  func `equal versions with other builds are different`(words: String, expected: String) throws {
+    guard case .local(.compare(let left, let right, let order)) = try command("version compare \(words)", by: alice)
+    else {
+      Issue.record("it was not read as a comparison")
+      return
+    }
+    var bytes: [UInt8] = []
+    Reply.compare(left, right, order).append(to: &bytes)
+    #expect(String(decoding: bytes, as: UTF8.self) == "OK \(expected)\n")
   }
 
   @Test(
@@ -43,7 +60,7 @@ struct VersionVerbTests {
     ] as [(Text, Text, VersionOrder, String)])
   func `the result of a comparison is one word`(left: Text, right: Text, order: VersionOrder, expected: String) {
     var bytes: [UInt8] = []
-    Reply.compare(left, right, order).append(to: &bytes)
+    Reply.compare(Release(version: left), Release(version: right), order).append(to: &bytes)
     #expect(String(decoding: bytes, as: UTF8.self) == expected)
   }
 
@@ -72,7 +89,7 @@ struct VersionVerbTests {
       Issue.record("it was not read as a comparison")
       return
     }
-    #expect(VersionOrder.numeric.compare(left, right) == .less)
+    #expect(VersionOrder.numeric.compare(left.version, right.version) == .less)
   }
 
   @Test func `an event about a version is one line, whatever the version contains`() {

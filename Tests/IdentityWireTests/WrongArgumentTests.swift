@@ -62,7 +62,7 @@ struct WrongArgumentTests {
     ("token list stale=\"\"", "stale cannot be \"\"; allowed: 0 to 3155760000"),
     ("version state of=system", "of cannot be \"system\"; allowed: app, os"),
     ("version history of=o\u{17f}", "of cannot be \"o\u{17f}\"; allowed: app, os"),
-    ("version compare 1 2 order=debian", "order cannot be \"debian\"; allowed: numeric, linux"),
+    ("version compare 1 2 order=rpm", "order cannot be \"rpm\"; allowed: numeric, semver, debian, linux, auto"),
     // Combinations.
     ("version state of=os app=org.a", "app= cannot be combined with of=os"),
     ("version history app=org.a of=os", "app= cannot be combined with of=os"),

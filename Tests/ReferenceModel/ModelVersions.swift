@@ -29,30 +29,37 @@ extension ReferenceModel {
     let name: String
   }
 
-  /// The versions that requests use, with the rank of each in both orders.
-  static let ranks: [(version: String, numeric: Int, linux: Int)] = [
-    ("1", 1, 1), ("1.0", 1, 2), ("1.0.0", 1, 3), ("1.2~rc1", 2, 4), ("1.2", 2, 5), ("2", 3, 6), ("10", 4, 7),
+  /// The versions that requests use, with the rank of each in three orders.
+  static let ranks: [(version: String, numeric: Int, linux: Int, auto: Int)] = [
+    ("1", 1, 1, 1), ("1.0", 1, 2, 1), ("1.0.0", 1, 3, 1), ("1.2~rc1", 2, 4, 2), ("1.2", 2, 5, 3), ("2", 3, 6, 4),
+    ("10", 4, 7, 5),
   ]
 
-  private func rank(_ version: String, _ app: String) -> Int? {
+  private func rank(_ version: String, _ app: String, _ order: String? = nil) -> Int? {
     let known = Self.ranks.first { $0.version == version }
-    return apps[app]?.manifest?.order == "linux" ? known?.linux : known?.numeric
+    switch order ?? apps[app]?.manifest?.order ?? "auto" {
+    // The versions are none of Semantic Versioning, which compares their numbers alone.
+    case "numeric", "semver": return known?.numeric
+    case "linux", "debian": return known?.linux
+    default: return known?.auto
+    }
   }
 
-  private func state(_ release: Release, after before: Release?, _ app: String) -> String {
-    guard let before, let now = rank(release.version, app), let then = rank(before.version, app) else {
+  private func state(_ release: Release, after before: Release?, _ app: String, _ order: String? = nil) -> String {
+    guard let before, let now = rank(release.version, app, order), let then = rank(before.version, app, order) else {
       return "installed"
     }
     if now != then { return now > then ? "upgraded" : "downgraded" }
-    return release.build == before.build ? "unchanged" : "updated"
+    return release == before ? "unchanged" : "updated"
   }
 
-  private func past(_ before: Release?) -> String {
+  private func past(_ before: Release?, of release: Release, _ state: String) -> String {
     said("previous", before?.version) + said("previous-build", before?.build)
+      + (state == "updated" && release.version != before?.version ? " same-order=yes" : "")
   }
 
   private func words(_ report: Report, _ installed: String?) -> [String] {
-    let past = report.state == "unchanged" ? "" : past(report.before)
+    let past = report.state == "unchanged" ? "" : past(report.before, of: report.release, report.state)
     let release = "\(report.release.version)\(said("build", report.release.build))"
     return ["OK \(report.state) \(release)\(past)\(said("installed", installed))"]
   }
@@ -62,12 +69,13 @@ extension ReferenceModel {
   }
 
   /// Returns the report of a session that reports a release now.
-  private func report(_ release: Release, _ app: String, _ session: Int) -> Report {
+  private func report(_ release: Release, _ app: String, _ session: Int, _ order: String?) -> Report {
     let own = reports.last { $0.app == app && $0.session == session }
     if let own, own.release == release { return own }
     let before = own.map(\.before) ?? reports.last { $0.app == app }?.release
     return Report(
-      app: app, session: session, release: release, before: before, state: state(release, after: before, app))
+      app: app, session: session, release: release, before: before,
+      state: state(release, after: before, app, order))
   }
 
   // MARK: Verbs
@@ -76,7 +84,7 @@ extension ReferenceModel {
     let app = try app(request["app"])
     guard let session = peer.session else { throw .unavailable }
     let release = Release(version: request.word(0), build: request["build"])
-    let new = report(release, app, session)
+    let new = report(release, app, session, request["order"])
     let isKnown = reports.contains { $0.app == app && $0.session == session && $0.release == release }
     if isKnown || request["dry-run"] == "yes" { return words(new) }
     try requireOpen()
@@ -89,9 +97,10 @@ extension ReferenceModel {
       } else {
         installed.append(Installed(app: app, release: release, time: time, last: time))
       }
-      let step = state(release, after: before, app)
+      let step = before == new.before ? new.state : state(release, after: before, app)
       if step != "unchanged" {
-        let attributes = " of=app app=\(app) version=\(release.version)\(said("build", release.build))\(past(before))"
+        let attributes =
+          " of=app app=\(app) version=\(release.version)\(said("build", release.build))\(past(before, of: release, step))"
         tell("version", step, attributes, to: .app(app))
       }
     }

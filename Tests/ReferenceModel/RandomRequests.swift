@@ -124,7 +124,9 @@ extension ReferenceModel {
     case 0..<6:
       let version = random.one(of: Self.ranks).version
       let build = random.one(of: ["", "", " build=b", " build=c"])
-      return "version report \(version)\(build)\(random.once(in: 6) ? " dry-run=yes" : "")"
+      let order =
+        random.once(in: 4) ? " order=\(random.one(of: ["numeric", "semver", "debian", "linux", "auto"]))" : ""
+      return "version report \(version)\(build)\(order)\(random.once(in: 6) ? " dry-run=yes" : "")"
     case 6: return "version state"
     case 7: return "version history"
     default: return "version claim \(random.one(of: ["n", "m"]))"

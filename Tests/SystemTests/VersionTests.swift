@@ -148,4 +148,63 @@ extension SystemTests {
     let history = try await system.shell("systemd-run --quiet --scope --uid=nobody identityctl version history of=os")
     #expect(history.split(separator: "\n").count == 4)
   }
+
+  /// Systems without a VERSION_ID, image systems, and files that cannot be read for certain.
+  private static let systems: [(release: String, state: [String])] = [
+    // Debian testing and unstable, of today and without a code name.
+    ("ID=debian\nPRETTY_NAME=\"Debian GNU/Linux forky/sid\"\nVERSION_CODENAME=forky", ["forky", "id=debian"]),
+    ("ID=debian\nPRETTY_NAME=\"Debian GNU/Linux bookworm/sid\"", ["bookworm/sid", "id=debian"]),
+    ("NAME=\"Void\"\nID=\"void\"\nPRETTY_NAME=\"Void Linux\"", ["rolling", "id=void"]),
+    ("NAME=\"Arch Linux\"\nID=arch\nBUILD_ID=rolling", ["rolling", "id=arch"]),
+    (
+      "ID=fedora\nVERSION_ID=41\nVARIANT_ID=silverblue\nOSTREE_VERSION='41.20241114.0'",
+      ["41", "build=41.20241114.0", "id=fedora"]
+    ),
+    (
+      "ID=image\nIMAGE_VERSION=33\nOSTREE_VERSION=7\nBUILD_ID=2021-03-19\nVERSION_ID=1",
+      ["1", "build=33", "id=image"]
+    ),
+    ("ID=image\nIMAGE_VERSION=33\nBUILD_ID=2021-03-19", ["33", "id=image"]),
+  ]
+
+  private static let faultyReleases: [(release: String, reason: String)] = [
+    ("ID=a\nVERSION_ID=\"12", "the value of VERSION_ID in os-release has no closing quotation mark"),
+    ("\u{feff}ID=a\nVERSION_ID=12", "os-release begins with a byte order mark"),
+    (
+      "ID=a\nVERSION_ID=1\(String(repeating: "2", count: 255))",
+      "the value of VERSION_ID in os-release is longer than 255 bytes"
+    ),
+    ("NAME=Nothing", "os-release names neither a system nor a version"),
+  ]
+
+  @Test(arguments: Container.oldest)
+  func `rolling and image systems have a version, and a faulty os-release is named`(suite: String) async throws {
+    let system = try await Container.ready(suite)
+    /// Starts a daemon with a new store on a system with this os-release.
+    func start(_ release: String) async throws {
+      try await system.shell("systemctl stop identityd.socket identityd.service; rm -rf /var/lib/identityd/*")
+      try await system.shell("rm /etc/os-release")
+      try await system.write(release, to: "/etc/os-release")
+      try await system.shell(
+        "systemctl reset-failed identityd.socket || true; systemctl start identityd.socket identityd.service")
+    }
+    let shipped = try await system.shell("cat /etc/debian_version")
+    for (release, expected) in Self.systems {
+      try await system.write(expected[0] + "\n", to: "/etc/debian_version")
+      try await start(release)
+      let json = try await system.shell("identityctl --json version state of=os")
+      let answer = try JSONDecoder().decode([String: String].self, from: Data(json.utf8))
+      let particulars = ["build", "id"].compactMap { name in answer[name].map { "\(name)=\($0)" } }
+      #expect([answer["version"] ?? ""] + particulars == expected, "\(release)")
+    }
+    for (release, reason) in Self.faultyReleases {
+      try await start(release)
+      #expect(try await system.attempt("identityctl version state of=os").status == 16)
+      let invocation = "$(systemctl show --property=InvocationID --value identityd.service)"
+      let journal = try await system.shell("journalctl --output=cat _SYSTEMD_INVOCATION_ID=\(invocation)")
+      #expect(journal.contains("The version of the system is unknown: \(reason)."), "\(journal)")
+    }
+    try await system.write(shipped, to: "/etc/debian_version")
+    try await system.shell("ln --symbolic --force ../usr/lib/os-release /etc/os-release; systemctl restart identityd")
+  }
 }

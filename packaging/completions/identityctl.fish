@@ -52,7 +52,7 @@ set -g __identityctl_commands \
     'version report;-;build=- app=@app dry-run=yes;Report the running version, and compare it with the version of the last session.' \
     'version state;;of=app|os app=@app|*;Show the version report of this session, or else the last; app=* is for admins and the fleet.' \
     'version history;;of=app|os app=@app;List all reported versions, in the order of their first reports.' \
-    'version compare;- -;order=numeric|linux;Compare version A with version B.' \
+    'version compare;- -;build=- build2=- order=numeric|semver|debian|linux|auto;Compare version A, of build=, with version B, of build2=.' \
     'version claim;-;app=@app;Claim work that is done once per version; only the first caller gets the answer \'first\'.' \
     'token put;- -;environment=- topic=- renewed=yes app=@app;Set the app\'s push token of a provider, in place of the previous token.' \
     'token get;-;app=@app;Show the app\'s push token of a provider, with its state and its times.' \
@@ -70,8 +70,8 @@ set -g __identityctl_commands \
     'restore end;;dry-run=yes adopt-device=yes;Restore the uploaded backup, or list what that would change.' \
     'monitor;device|installation|vendor|app|devices|account|item|version|token...;;Write the events of these topics, or of all topics, as they happen.' \
     'wait;device|installation|vendor|app|devices|account|item|version|token device|installation|vendor|app|devices|account|item|version|token...;;Wait for the next event of these topics, write it and exit.' \
-    'version changed;-;build=- of=app|os app=@app;Exit with 0 if VERSION, or the last report, differs from the last session\'s version, else with 1.' \
-    'version compare;- lt|le|eq|ne|ge|gt -;order=numeric|linux;Exit with 0 if the comparison holds, else with 1.' \
+    'version changed;-;build=- order=numeric|semver|debian|linux|auto of=app|os app=@app;Exit with 0 if VERSION, or the last report, differs from the last session\'s version, else with 1.' \
+    'version compare;- lt|le|eq|ne|ge|gt -;build=- build2=- order=numeric|semver|debian|linux|auto;Exit with 0 if the comparison holds, else with 1.' \
     'backup;@file;;Write a backup to FILE, encrypted with a passphrase.' \
     'restore;@file;;Restore the backup in FILE.' \
     'check;;;Without a VALUE: examine the daemon and the system, and show commands that repair faults.' \

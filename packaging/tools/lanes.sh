@@ -235,7 +235,7 @@ sanitizer_reports() {
 # Suites of trials. The long run repeats them more often.
 readonly TRIALS=(
   SoakTests PowerCutTests StorageSweepTests KillTests ReferenceModelTests RandomSessionTests AccessTableTests
-  ConfusedNameTests FailingDiskTests ReusedNumberTests BitFlipTests LinuxOrderTests LibrarySecrecyTests
+  ConfusedNameTests FailingDiskTests ReusedNumberTests BitFlipTests OriginalOrderTests LibrarySecrecyTests
   LogExaminationTests DamageModelTests AgreementTests TwinTrialTests JoinTrialTests RotationTrialTests FleetKillTests
   FleetTrialTests
 )

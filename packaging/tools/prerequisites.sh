@@ -14,7 +14,8 @@ readonly TEST_PACKAGES=(
   bash-completion bubblewrap build-essential curl debhelper faketime fish groff lintian man-db mandoc po-debconf rpm
   shellcheck zsh
   btrfs-progs e2fsprogs fuse3 gdb git iproute2 jq libnbd-bin mosquitto-clients nbdkit netcat-openbsd nodejs openssl
-  python3 python3-jsonschema python3-nacl python3-pip python3-prometheus-client socat sqlite3 strace
+  python3 python3-jsonschema python3-nacl python3-packaging python3-pip python3-prometheus-client python3-semver socat
+  sqlite3 strace
   mmdebstrap systemd systemd-container util-linux valgrind xfsprogs
 )
 # promtool, for the examples of monitoring: a download of 20 MB. The package contains a service, too.

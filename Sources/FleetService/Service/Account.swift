@@ -153,10 +153,11 @@ private struct DescribedDevice {
   }
 
   func description(joined: Timestamp?) -> DeviceDescription {
-    let system = ((try? OSRelease()) ?? nil)?["PRETTY_NAME"].flatMap { Text(validating: $0) }
+    // A name for people. Without one, other devices show none.
+    let system = try? OSRelease()?.value(of: "PRETTY_NAME", limit: 64)
     return DeviceDescription(
       name: name, signingKey: keys.signingKey, boxKey: keys.boxKey,
       joined: joined ?? Timestamp(milliseconds: Clock.realtimeMilliseconds), home: home,
-      system: system.flatMap { (1...64).contains($0.bytes.count) ? $0 : nil })
+      system: system.map { Text($0) })
   }
 }

@@ -41,7 +41,7 @@ extension Registry {
     case .fleetRecorded(let record): news(of: record)
     case .itemStored(let item, _, let change): news(of: item.key, Text(change.rawValue))
     case .itemDeleted(let item): news(of: item.key, "deleted")
-    case .version(.reported(let subject, let report)): news(of: subject, report.release)
+    case .version(.reported(let subject, let report)): news(of: subject, report)
     case .tokenStored(let token, let change): news(of: token, change)
     case .tokenDeleted(let token): news(of: token, "deleted")
     case .version, .appUpdated, .appUsed, .appUseForgotten, .dayBegan, .identifierRemembered, .identifierForgotten,
@@ -90,11 +90,13 @@ extension Registry {
 
   /// Returns the event of a report, relative to the last report of any session: a subscriber follows all reports
   /// in order.
-  private func news(of subject: VersionSubject, _ release: Release) -> News? {
+  private func news(of subject: VersionSubject, _ report: VersionReport) -> News? {
+    let release = report.release
     let before = versions[subject].current?.release
-    let state = order(of: subject).state(of: release, after: before)
+    // The report may have an order of its own.
+    let state = before == report.previous ? report.state : order(of: subject).state(of: release, after: before)
     guard state != .unchanged else { return nil }
-    let attributes = attributes(of: subject, release) + (before?.particulars(before: release) ?? [])
+    let attributes = attributes(of: subject, release) + (before?.particulars(before: release, state) ?? [])
     return News(topic: .version, name: Text(state.rawValue), attributes: attributes, audience: subject.audience)
   }
 

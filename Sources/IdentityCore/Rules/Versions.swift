@@ -4,22 +4,24 @@ extension VersionOrder {
   /// Returns the relation of a release to the previous release.
   func state(of release: Release, after previous: Release?) -> VersionState {
     guard let previous else { return .installed }
-    // Versions of different distributions cannot be compared.
+    // Versions of different distributions have no order.
     guard release.distribution == previous.distribution else { return .upgraded }
-    switch compare(release.version, previous.version) {
+    // Neither have the names of a distribution's releases, such as forky and trixie.
+    if release.version != previous.version, release.isNamed || previous.isNamed { return .upgraded }
+    switch compareReported(release.version, previous.version) {
     case .greater: return .upgraded
     case .less: return .downgraded
-    case .equal: return release.build == previous.build ? .unchanged : .updated
+    case .equal: return release == previous ? .unchanged : .updated
     }
   }
 }
 
 extension RegistryCommand {
-  package static func reportVersion(_ release: Release, app: Text?) -> Self {
-    Self(ReportVersionRule(release: release, namedApp: app))
+  package static func reportVersion(_ release: Release, app: Text?, order: VersionOrder? = nil) -> Self {
+    Self(ReportVersionRule(release: release, namedApp: app, order: order))
   }
-  package static func previewVersion(_ release: Release, app: Text?) -> Self {
-    Self(PreviewVersionRule(release: release, namedApp: app))
+  package static func previewVersion(_ release: Release, app: Text?, order: VersionOrder? = nil) -> Self {
+    Self(PreviewVersionRule(release: release, namedApp: app, order: order))
   }
   package static func versionState(_ question: VersionQuestion) -> Self { Self(VersionStateRule(question: question)) }
   package static var versionStates: Self { Self(VersionStatesRule()) }
@@ -35,6 +37,8 @@ extension RegistryCommand {
 struct ReportVersionRule: RegistryRule {
   let release: Release
   let namedApp: Text?
+  /// The order that the release and the one before are compared by; nil for that of the app.
+  let order: VersionOrder?
   var basis: Basis { Basis(whole: .versions) }
 
   func decide(in registry: Registry, for peer: Peer, in surroundings: Surroundings, _ context: Context?)
@@ -46,7 +50,7 @@ struct ReportVersionRule: RegistryRule {
       return Decision(reply: registry.describe(report, of: subject))
     }
     guard let context else { return nil }
-    return try registry.report(release, of: subject, session: session, context)
+    return try registry.report(release, of: subject, session: session, by: order, context)
   }
 }
 
@@ -54,11 +58,13 @@ struct ReportVersionRule: RegistryRule {
 struct PreviewVersionRule: QueryRule {
   let release: Release
   let namedApp: Text?
+  /// The order that the release and the one before are compared by; nil for that of the app.
+  let order: VersionOrder?
   var basis: Basis { Basis(whole: .versions) }
 
   func answer(in registry: Registry, for peer: Peer, in surroundings: Surroundings) throws(Refusal) -> Reply {
     let subject = VersionSubject.app(try registry.app(named: namedApp, by: peer))
-    let report = registry.report(of: release, by: try surroundings.session(peer), of: subject)
+    let report = registry.report(of: release, by: try surroundings.session(peer), of: subject, order)
     return registry.describe(report, of: subject)
   }
 }
@@ -135,7 +141,7 @@ extension Registry {
   /// Returns the order of versions for an app or for the system.
   func order(of subject: VersionSubject) -> VersionOrder {
     guard let app = subject.app else { return .linux }
-    return apps[app]?.manifest?.versionOrder ?? .numeric
+    return apps[app]?.manifest?.versionOrder ?? .auto
   }
 
   fileprivate func subject(of question: VersionQuestion, for peer: Peer) throws(Refusal) -> VersionSubject {
@@ -186,20 +192,25 @@ extension VersionReport {
     reply.word(.string(state.rawValue))
     reply.word(.text(release.version))
     reply.attributes(release.particulars)
-    if state != .unchanged { reply.attributes(previous?.particulars(before: release) ?? []) }
+    if state != .unchanged { reply.attributes(previous?.particulars(before: release, state) ?? []) }
     reply.attribute("installed", installed.map(Reply.Value.time))
   }
 }
 
 extension Release {
+  /// Whether the release is one of a distribution that has no number.
+  fileprivate var isNamed: Bool { distribution != nil && version.bytes.first?.isDigit != true }
+
   /// The attributes that follow the version in an answer or an event.
   var particulars: [Event.Attribute] { Event.Attribute.given(("build", build), ("id", distribution)) }
 
-  /// The attributes of the release as the previous one. The distribution is included only if it differs.
-  func particulars(before release: Release) -> [Event.Attribute] {
+  /// The attributes of the release as the previous one. The distribution is included only if it differs. An update to
+  /// another spelling of the version, or to one of the same rank, says so.
+  func particulars(before release: Release, _ state: VersionState) -> [Event.Attribute] {
     Event.Attribute.given(
       ("previous", version), ("previous-build", build),
-      ("previous-id", distribution == release.distribution ? nil : distribution))
+      ("previous-id", distribution == release.distribution ? nil : distribution),
+      ("same-order", state == .updated && version != release.version ? "yes" : nil))
   }
 }
 
@@ -235,17 +246,17 @@ extension Registry {
   /// - Returns: no changes if this boot has reported already, even if the system's version has changed since.
   package func systemReport(_ release: Release, boot: UUID, _ context: Context) throws(Refusal) -> [Change] {
     guard !isSealed, versions[.system].report(of: boot) == nil else { return [] }
-    return try report(release, of: .system, session: boot, context).changes
+    return try report(release, of: .system, session: boot, by: nil, context).changes
   }
 
   /// Decides a report. The release is compared with the release of the session before.
-  fileprivate func report(_ release: Release, of subject: VersionSubject, session: UUID, _ context: Context)
-    throws(Refusal) -> Decision
-  {
+  fileprivate func report(
+    _ release: Release, of subject: VersionSubject, session: UUID, by order: VersionOrder?, _ context: Context
+  ) throws(Refusal) -> Decision {
     var plan = Plan(self)
     if let app = subject.app, let change = try firstUse(of: app, context) { plan.add(change) }
     let own = versions[subject].report(of: session)
-    let report = report(of: release, by: session, of: subject)
+    let report = report(of: release, by: session, of: subject, order)
     if versions[subject].current?.release != release { try plan.install(release, of: subject, at: context.now) }
     plan.add(.version(.reported(subject, report)))
     if let own { plan.add(.version(.reportForgotten(subject, own))) }
@@ -255,7 +266,9 @@ extension Registry {
   }
 
   /// Returns the report for a release, which determines the answer to the session.
-  fileprivate func report(of release: Release, by session: UUID, of subject: VersionSubject) -> VersionReport {
+  fileprivate func report(
+    of release: Release, by session: UUID, of subject: VersionSubject, _ order: VersionOrder?
+  ) -> VersionReport {
     let history = versions[subject]
     let own = history.report(of: session)
     if let own, own.release == release { return own }
@@ -263,7 +276,7 @@ extension Registry {
     let previous = own.map(\.previous) ?? history.current?.release
     return VersionReport(
       number: versions.lastReport + 1, session: session, release: release,
-      state: order(of: subject).state(of: release, after: previous), previous: previous)
+      state: (order ?? self.order(of: subject)).state(of: release, after: previous), previous: previous)
   }
 
   /// Returns the apps that share a bound with an app; see ``Holder``.

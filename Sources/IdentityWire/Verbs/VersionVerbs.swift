@@ -5,7 +5,7 @@ extension Verb {
   static let versions: [Verb] = [
     Verb(
       words: "version report", operands: [.required("VERSION")],
-      attributes: [.init("build", "B"), .init("app", "ID"), .init("dry-run", "yes")],
+      attributes: [.init("build", "B"), .init("order", orders), .init("app", "ID"), .init("dry-run", "yes")],
       summary: "Report the running version, and compare it with the version of the last session.",
       answer: .object(report),
       loss: .nothing,
@@ -16,9 +16,10 @@ extension Verb {
     ) { (arguments) throws(Refusal) in
       let release = Release(
         version: try arguments.name(arguments.operands[0], named: "VERSION"), build: try arguments.optional("build"))
-      let app = arguments["app"]
+      let (app, order) = (arguments["app"], try arguments.versionOrder())
       let isDry = try arguments.flag("dry-run")
-      return .registry(isDry ? .previewVersion(release, app: app) : .reportVersion(release, app: app))
+      return .registry(
+        isDry ? .previewVersion(release, app: app, order: order) : .reportVersion(release, app: app, order: order))
     },
 
     Verb(
@@ -52,20 +53,20 @@ extension Verb {
 
     Verb(
       words: "version compare", operands: [.required("A"), .required("B")],
-      attributes: [.init("order", "numeric|linux")],
-      summary: "Compare version A with version B.",
+      attributes: [.init("build", "B"), .init("build2", "B"), .init("order", orders)],
+      summary: "Compare version A, of build=, with version B, of build2=.",
       answer: .object(Line([.word("order")])),
       loss: .nothing,
       examples: [
         .init("version compare 1.2 1.10", "OK less"), .init("version compare 2.0 2.00.0", "OK equal"),
         .init("version compare 1.2 1.2~rc1 order=linux", "OK greater"),
+        .init("version compare 1.0.0-rc.1 1.0.0 order=auto", "OK less"),
+        .init("version compare 1.2 1.2 build=7 build2=8", "OK different"),
       ]
     ) { (arguments) throws(Refusal) in
-      let order: VersionOrder =
-        try arguments["order"].map { (text) throws(Refusal) in
-          try arguments.choice(text, named: "order")
-        } ?? .numeric
-      return .local(.compare(arguments.operands[0], arguments.operands[1], order))
+      let left = Release(version: arguments.operands[0], build: arguments["build"])
+      let right = Release(version: arguments.operands[1], build: arguments["build2"])
+      return .local(.compare(left, right, try arguments.versionOrder() ?? .numeric))
     },
 
     Verb(
@@ -87,8 +88,11 @@ extension Verb {
     [.word("state"), .word("version")],
     [
       .word("build").optional, .word("id").optional, .word("previous").optional, .word("previous-build").optional,
-      .word("previous-id").optional, .time("installed").optional,
+      .word("previous-id").optional, .word("same-order").optional, .time("installed").optional,
     ])
+
+  /// The values of `order=`.
+  private static let orders = VersionOrder.allCases.map(\.rawValue).joined(separator: "|")
 
   /// The attributes that select the versions of an app or of the system.
   private static let whose: [Attribute] = [.init("of", "app|os"), .init("app", "ID")]
@@ -101,6 +105,11 @@ private enum VersionOwner: String, CaseIterable {
 }
 
 extension Arguments {
+  /// The value of `order=`; nil without one.
+  fileprivate func versionOrder() throws(Refusal) -> VersionOrder? {
+    try self["order"].map { (text) throws(Refusal) in try choice(text, named: "order") }
+  }
+
   /// Returns the owner of the versions in question: an app or the system.
   fileprivate func versionQuestion() throws(Refusal) -> VersionQuestion {
     guard let text = self["of"] else { return .app(named: self["app"]) }
