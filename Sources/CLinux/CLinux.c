@@ -354,11 +354,11 @@ int clinux_subordinate_ranges(const char *owner, struct clinux_user_range *range
 
 int clinux_next_option(int count, char **arguments, const char *const *names, const char *letters, const int *takes,
                        int options, int *next, const char **value) {
-    enum { most = 32 };
+    enum { most = 64 };
     struct option table[most + 1] = {0};
     char list[2 * most + 2] = ":";
     size_t length = 1;
-    if (options > most) return -2;
+    if (options > most) return -1;
     for (int i = 0; i < options; i++) {
         table[i].name = names[i];
         table[i].has_arg = takes[i];

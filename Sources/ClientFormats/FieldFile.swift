@@ -1,9 +1,11 @@
 import IdentityCore
 import IdentityWire
 
-/// A file in which an earlier system kept an identifier: a UUID alone, or lines `NAME=value` or `NAME: value`.
+/// A file in which an earlier system kept an identifier: a UUID alone, lines `NAME=value` or `NAME: value`, a JSON object,
+/// or preferences in XML.
 ///
-/// Blank lines and comments, which begin with `#`, are ignored. A value may be in quotes.
+/// Of lines, blank ones and comments, which begin with `#`, are ignored. A value may be in quotes. A UUID may have
+/// `urn:uuid:` or braces around it.
 package struct FieldFile {
   /// The reason why a file yields no UUID.
   package enum Failure: Error, Equatable, Sendable {
@@ -23,6 +25,8 @@ package struct FieldFile {
   }
 
   private let lines: [ArraySlice<UInt8>]
+  /// The fields of a document in JSON or XML; nil for lines.
+  private let members: [Field]?
 
   /// Reads the content of a file.
   package init(_ bytes: [UInt8]) {
@@ -32,9 +36,16 @@ package struct FieldFile {
     lines = text.split(separator: UInt8(ascii: "\n")).map { $0.trimmed }.filter {
       !$0.isEmpty && $0.first != UInt8(ascii: "#")
     }
+    members =
+      switch text.trimmed.first {
+      case UInt8(ascii: "{") where UUIDFormat.canonical(String(decoding: text.trimmed, as: UTF8.self)) == nil:
+        DocumentFields.ofJSON(text).map { Field(name: $0.name, value: $0.value) }
+      case UInt8(ascii: "<"): DocumentFields.ofXML(text).map { Field(name: $0.name, value: $0.value) }
+      default: nil
+      }
   }
 
-  /// Returns the UUID as written in the file.
+  /// Returns the UUID in a form that the daemon takes.
   ///
   /// - Parameter name: The name of the field, which is case-sensitive; nil if the file holds only a UUID.
   package func uuid(of name: String?) throws(Failure) -> String {
@@ -42,16 +53,16 @@ package struct FieldFile {
     let found = fields.filter { name.utf8.elementsEqual($0.name) }
     guard let field = found.first else { throw .missing(field: name) }
     guard found.count == 1 else { throw .ambiguous(field: name, count: found.count) }
-    guard isUUID(field.value) else { throw .notUUID(field: name) }
-    return String(decoding: field.value, as: UTF8.self)
+    guard let value = Self.uuid(field.value) else { throw .notUUID(field: name) }
+    return value
   }
 
   private func onlyUUID() throws(Failure) -> String {
-    if lines.count == 1, isUUID(Array(lines[0])) { return String(decoding: lines[0], as: UTF8.self) }
+    if lines.count == 1, let value = Self.uuid(Array(lines[0])) { return value }
     let fields = fields
     guard !fields.isEmpty else { throw .notUUID(field: nil) }
     var names: [String] = []
-    for field in fields where isUUID(field.value) {
+    for field in fields where Self.uuid(field.value) != nil {
       let name = String(decoding: field.name, as: UTF8.self)
       if !names.contains(where: { $0.utf8.elementsEqual(name.utf8) }) { names.append(name) }
     }
@@ -59,13 +70,14 @@ package struct FieldFile {
   }
 
   private var fields: [Field] {
-    lines.compactMap { line in
-      guard let mark = line.firstIndex(where: { $0 == UInt8(ascii: "=") || $0 == UInt8(ascii: ":") }) else {
-        return nil
+    members
+      ?? lines.compactMap { line in
+        guard let mark = line.firstIndex(where: { $0 == UInt8(ascii: "=") || $0 == UInt8(ascii: ":") }) else {
+          return nil
+        }
+        let name = line[..<mark].trimmed
+        return name.isEmpty ? nil : Field(name: Array(name), value: Self.value(line[(mark + 1)...].trimmed))
       }
-      let name = line[..<mark].trimmed
-      return name.isEmpty ? nil : Field(name: Array(name), value: Self.value(line[(mark + 1)...].trimmed))
-    }
   }
 
   private static func value(_ text: ArraySlice<UInt8>) -> [UInt8] {
@@ -82,7 +94,11 @@ package struct FieldFile {
     return Array(text[..<(comment ?? text.endIndex)].trimmed)
   }
 
-  private func isUUID(_ bytes: [UInt8]) -> Bool { UUID(parsing: bytes.span) != nil }
+  /// Returns the UUID that is all of a value: as written if the daemon takes this form, else in the daemon's form.
+  private static func uuid(_ bytes: [UInt8]) -> String? {
+    let text = String(decoding: bytes, as: UTF8.self)
+    return UUID(parsing: bytes.span) != nil ? text : UUIDFormat.canonical(text)
+  }
 }
 
 extension FieldFile.Failure {
@@ -103,12 +119,12 @@ extension FieldFile.Failure {
 }
 
 extension UInt8 {
-  fileprivate var isWhiteSpace: Bool { self == UInt8(ascii: " ") || (0x09...0x0d).contains(self) }
+  var isWhiteSpace: Bool { self == UInt8(ascii: " ") || (0x09...0x0d).contains(self) }
 }
 
 extension ArraySlice<UInt8> {
   /// The slice without leading and trailing white space.
-  fileprivate var trimmed: ArraySlice<UInt8> {
+  var trimmed: ArraySlice<UInt8> {
     guard let first = firstIndex(where: { !$0.isWhiteSpace }), let last = lastIndex(where: { !$0.isWhiteSpace }) else {
       return []
     }

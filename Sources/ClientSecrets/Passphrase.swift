@@ -30,15 +30,23 @@ package struct Passphrase: ~Copyable {
 
   private let bytes: GuardedBytes
 
-  /// Reads a passphrase up to the end of the line or of the file. Bytes after the line feed stay unread.
+  /// Reads a passphrase up to the end of the line or of the file. Bytes after the line feed stay unread, and a carriage
+  /// return before the line feed is part of the line end.
   package init(from file: borrowing InputFile) throws(Failure) {
     bytes = try Self.read { take in
       var byte: [UInt8] = [0]
       defer { byte.wipe() }
       // Reads single bytes, so that the data after the passphrase stay in the file.
-      for _ in 0...Self.longest {
-        guard try file.fill(&byte) == 1, byte[0] != UInt8(ascii: "\n") else { return }
-        take(byte[0])
+      var holdsReturn = false
+      for _ in 0...(Self.longest + 1) {
+        let isEnd = try file.fill(&byte) == 0
+        guard !isEnd, byte[0] != UInt8(ascii: "\n") else {
+          if holdsReturn, isEnd { take(UInt8(ascii: "\r")) }
+          return
+        }
+        if holdsReturn { take(UInt8(ascii: "\r")) }
+        holdsReturn = byte[0] == UInt8(ascii: "\r")
+        if !holdsReturn { take(byte[0]) }
       }
     }
   }

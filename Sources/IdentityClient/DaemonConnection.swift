@@ -29,7 +29,7 @@ package struct DaemonConnection: ~Copyable {
       case .unreachable(let path, SystemError.accessDenied):
         "this user may not use \(path); run 'identityctl check', which names the file mode that forbids it"
       case .unreachable(let path, let code):
-        "no identityd at \(path) (\(SystemError.text(of: code))); run 'systemctl restart identityd.socket', or name another socket with --socket"
+        "no identityd at \(path) (\(SystemError.text(of: code))); run 'systemctl \(path == DaemonSocket.ownPath ? "--user " : "")restart identityd.socket', or name another socket with --socket"
       case .untrusted(let path, let fault): "nothing was sent to \(path): \(fault); \(fault.remedy)"
       case .busy(let why): why
       case .closed: "the daemon closed the connection before its answer was complete"

@@ -30,12 +30,12 @@ package struct DaemonSocket: Hashable, Sendable {
   /// apply to root.
   package static var defaultPath: String {
     if let path = Environment["IDENTITYD_SOCKET"] { return path }
-    guard Accounts.ownUserID != 0, UnixSocket.identity(of: systemPath) == nil,
-      let runtime = Environment["XDG_RUNTIME_DIR"]
-    else { return systemPath }
-    let own = "\(runtime)/identityd/identityd.sock"
-    return UnixSocket.identity(of: own) == nil ? systemPath : own
+    guard Accounts.ownUserID != 0, UnixSocket.identity(of: systemPath) == nil, let ownPath else { return systemPath }
+    return UnixSocket.identity(of: ownPath) == nil ? systemPath : ownPath
   }
+
+  /// The path of the socket of this user's own daemon; nil without a run-time directory.
+  package static var ownPath: String? { Environment["XDG_RUNTIME_DIR"].map { "\($0)/identityd/identityd.sock" } }
 
   // MARK: Connecting
 

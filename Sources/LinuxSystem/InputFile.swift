@@ -16,6 +16,14 @@ package struct InputFile: ~Copyable {
     self = InputFile(name: path, descriptor: Descriptor(adopting: number))
   }
 
+  /// Checks whether this user may read a path, without opening it. `-` is standard input.
+  ///
+  /// - Throws: The error of faccessat(2).
+  package static func requireReadable(path: String) throws(SystemError) {
+    guard path != "-" else { return }
+    try system("open \(path)") { unsafe faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) }
+  }
+
   private init(name: String, descriptor: consuming Descriptor) {
     self.name = name
     self.descriptor = descriptor

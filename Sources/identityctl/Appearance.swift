@@ -16,7 +16,8 @@ extension Program {
   /// Returns the properties of the terminal that a stream goes to.
   static func screen(_ line: CommandLine, _ stream: StandardStream) throws(CommandLine.UsageError) -> Screen {
     Screen(
-      columns: width(of: stream), isColoured: try isColoured(line, stream), isFull: line.options["full"] != nil,
+      columns: width(of: stream), isColoured: try isColoured(line, stream),
+      isFull: line.options["full"] != nil || line.options["format"] == UUIDFormat.table.rawValue && !stream.isTerminal,
       now: Timestamp(milliseconds: Clock.realtimeMilliseconds))
   }
 

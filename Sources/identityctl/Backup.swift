@@ -111,12 +111,14 @@ extension Program {
     return path
   }
 
-  /// Runs `body` and turns a failed system call into an ``Ending`` with the status for files.
-  static func withFileFailures<Outcome: ~Copyable>(_ body: () throws -> Outcome) throws -> Outcome {
+  /// Runs `body` and turns a failed system call into an ``Ending``, by default with the status for files.
+  static func withFileFailures<Outcome: ~Copyable>(
+    status: Int32 = ExitStatus.fileFailed, _ body: () throws -> Outcome
+  ) throws -> Outcome {
     do {
       return try body()
     } catch let error as SystemError {
-      throw Ending(status: ExitStatus.fileFailed, text: "\(error)")
+      throw Ending(status: status, text: "\(error)")
     }
   }
 }

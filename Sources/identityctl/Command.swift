@@ -1,3 +1,4 @@
+import ClientFormats
 import IdentityWire
 import LinuxSystem
 
@@ -8,12 +9,25 @@ struct Command {
   let attributes: [Verb.Attribute]
   let summary: String
   let isDestructive: Bool
+  /// Whether only programs use the verb, because a command of the client or another program does it for people.
+  var isForPrograms = false
+
+  /// The verbs that only programs use, by the words that they begin with.
+  private static let forPrograms = [
+    "ping", "hello", "quit", "help", "devices put", "devices remove", "fleet", "backup", "restore", "subscribe",
+    "unsubscribe",
+  ]
 
   /// The verbs of the daemon, in the order of their table.
   static let verbs = VerbTable.verbs.map {
     Command(
       words: $0.words, operands: $0.operands, attributes: $0.attributes, summary: $0.summary,
-      isDestructive: $0.loss.consequence != nil)
+      isDestructive: $0.loss.consequence != nil, isForPrograms: begins($0.words, withOneOf: forPrograms))
+  }
+
+  /// Whether words begin with one of these, word by word.
+  static func begins(_ words: String, withOneOf beginnings: [String]) -> Bool {
+    beginnings.contains { "\(words) ".hasPrefix("\($0) ") }
   }
 
   /// The commands of the client, in the order of their table.
@@ -26,16 +40,39 @@ struct Command {
   /// The verbs, then the commands of the client.
   static let all = verbs + own
 
-  /// The usage, in which a secret comes from a file.
-  var usage: String {
-    let groups = Options.groups(of: words)
-    let lead = groups.compactMap(\.replaced).first { replaced in
-      operands.contains { $0.name == replaced && !$0.isOptional }
-        || attributes.contains { $0.name == replaced && $0.isRequired }
+  /// Returns the words of a request with UUIDs in the form of the daemon, where the verb takes a UUID.
+  ///
+  /// The protocol has one form, and people paste what another program wrote.
+  static func withCanonicalUUIDs(_ words: [String]) -> [String] {
+    guard let verb = VerbTable.verb(of: words) else { return words }
+    let takesUUID = verb.operands.contains { ["UUID", "VALUE"].contains($0.name) }
+    let names = verb.attributes.filter { $0.value == "UUID" }.map { "\($0.name)=" }
+    let count = verb.words.split(separator: " ").count
+    return words.enumerated().map { place, word in
+      if let name = names.first(where: { word.lowercased().hasPrefix($0) }) {
+        return UUIDFormat.canonical(word.dropFirst(name.count)).map { word.prefix(name.count) + $0 } ?? word
+      }
+      return takesUUID && place >= count ? UUIDFormat.canonical(word) ?? word : word
     }
-    let options = groups.filter { $0.replaced == lead && lead != nil }.flatMap(\.options)
-    return Verb.usage(
-      of: ([words] + options.map { "--\($0.name)=\($0.value ?? "")" }).joined(separator: " "),
-      operands.filter { $0.name != lead }, attributes.filter { $0.name != lead })
+  }
+
+  /// The usage, in which options take the place of the words that they supply.
+  var usage: String {
+    let groups = Options.groups(of: words).filter { $0.replaced != nil }
+    let replaced = Set(groups.compactMap(\.replaced))
+    func spelled(isRequired: Bool) -> [String] {
+      groups.filter { isRequired == self.isRequired($0.replaced) }.flatMap(\.options).map { option in
+        let text = "--\(option.name)\(option.value.map { "=\($0)" } ?? "")"
+        return isRequired ? text : "[\(text)]"
+      }
+    }
+    let usage = Verb.usage(
+      of: ([words] + spelled(isRequired: true)).joined(separator: " "), operands.filter { !replaced.contains($0.name) },
+      attributes.filter { !replaced.contains($0.name) })
+    return ([usage] + spelled(isRequired: false)).joined(separator: " ")
+  }
+
+  private func isRequired(_ name: String?) -> Bool {
+    operands.contains { $0.name == name && !$0.isOptional } || attributes.contains { $0.name == name && $0.isRequired }
   }
 }

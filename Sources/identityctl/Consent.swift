@@ -58,7 +58,7 @@ struct Consent {
 
   private func requireTerminal() throws(CommandLine.UsageError) {
     guard !Confirmation.isPossible else { return }
-    let look = preview?.last == "dry-run=yes" ? "to see what would be lost, add dry-run=yes; " : ""
+    let look = preview?.last == "dry-run=yes" ? "to see what would be lost, add --dry-run; " : ""
     throw CommandLine.UsageError(
       "'\(name)' cannot be undone, and there is no terminal to ask at; \(look)to go on without a question, add --yes")
   }

@@ -10,7 +10,7 @@ extension Program {
   private static let codes = [
     ExitStatus.no: "declined", ExitStatus.usage: "usage", ExitStatus.unreachable: "unreachable",
     ExitStatus.brokenAnswer: "broken-answer", ExitStatus.outputFailed: "output", ExitStatus.timedOut: "timeout",
-    ExitStatus.fileFailed: "file",
+    ExitStatus.fileFailed: "file", ExitStatus.cannotCreate: "file",
   ]
 
   /// Reports an error that the client found.

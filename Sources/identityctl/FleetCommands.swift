@@ -41,17 +41,20 @@ extension Program {
 
   /// Connects with the service.
   static func connectToFleet(_ line: CommandLine, _ patience: Patience) throws -> DaemonConnection {
-    let path = line.options["socket"] ?? Environment["IDENTITY_FLEET_SOCKET"] ?? fleetSocket
+    let isOwn = line.options["user"] != nil
+    let path =
+      try isOwn
+      ? "\(runtimeDirectory(line))/identity-fleet/identity-fleet.sock"
+      : line.options["socket"] ?? Environment["IDENTITY_FLEET_SOCKET"] ?? fleetSocket
     let limit = patience.silence.map { Clock.monotonicMicroseconds + $0 }
     do throws(DaemonConnection.Failure) {
       return try DaemonConnection(to: DaemonSocket(path, user: fleetUser), Patience(until: limit))
     } catch {
       guard case .unreachable(let path, let code) = error else { throw error }
+      let command = "systemctl \(isOwn ? "--user " : "")enable --now identity-fleet.service"
       throw Ending(
         status: ExitStatus.unreachable,
-        text:
-          "no identity-fleet at \(path) (\(SystemError.text(of: code))); run 'systemctl enable --now identity-fleet.service'"
-      )
+        text: "no identity-fleet at \(path) (\(SystemError.text(of: code))); run '\(command)'")
     }
   }
 

@@ -33,7 +33,7 @@ private struct Following {
     self.line = line
     self.untilFirst = untilFirst
     isQuiet = line.options["quiet"] != nil
-    daemon = DaemonSocket(line.options["socket"])
+    daemon = try Program.socket(line)
     topics = Array(line.words.dropFirst())
     if let word = topics.first(where: { WordEncoder.looksLikeAttribute(Array($0.utf8)) }) {
       throw CommandLine.UsageError("'\(word)' is not a topic")

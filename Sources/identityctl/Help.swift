@@ -11,12 +11,12 @@ struct Help {
 
   /// Returns the help for all commands, or for the commands that begin with `words`.
   ///
-  /// Attributes and further operands are ignored, so that `--help` may follow a complete command.
+  /// Without words, `isWhole` includes the verbs that only programs use. Attributes and further operands are ignored, so that `--help` may follow a complete command.
   ///
   /// - Throws: an ending if no command begins with the first of the words.
-  func text(about words: [String]) throws(Program.Ending) -> String {
+  func text(about words: [String], isWhole: Bool) throws(Program.Ending) -> String {
     let words = words.filter { !WordEncoder.looksLikeAttribute(Array($0.utf8)) }.prefix(2).map { $0.lowercased() }
-    guard !words.isEmpty else { return everything }
+    guard !words.isEmpty else { return everything(isWhole: isWhole) }
     for count in stride(from: words.count, to: 0, by: -1) {
       let found = Command.all.filter {
         $0.words.split(separator: " ").map(String.init).starts(with: words.prefix(count))
@@ -43,24 +43,72 @@ struct Help {
     return text + "\n" + layout.wrapped("'identityctl --help' lists the options of all commands. See identityctl(1).")
   }
 
-  private var everything: String {
+  /// The groups of commands, and the words that their commands begin with, the everyday ones first.
+  private static let groups: [(title: String, beginnings: [String])] = [
+    (
+      "Identifiers",
+      [
+        "get device", "get installation", "get vendor", "get", "renew", "migrate", "history", "resolve", "whoami",
+        "app list",
+      ]
+    ),
+    ("Secrets", ["item"]),
+    ("Versions", ["version report", "version changed", "version claim", "version"]),
+    ("Push tokens", ["token"]),
+    (
+      "Account and fleet",
+      [
+        "account create", "account invite", "account join", "account", "devices", "fleet status", "fleet peers",
+        "fleet",
+      ]
+    ),
+    ("Events", ["monitor", "wait", "subscribe", "unsubscribe"]),
+    (
+      "Administration",
+      [
+        "status", "check", "backup", "restore", "stats", "app forget", "machine", "key", "seal", "ping", "hello",
+        "help",
+        "quit",
+      ]
+    ),
+  ]
+
+  /// Returns the help for all commands.
+  ///
+  /// - Parameter isWhole: whether to list the verbs that only programs use, and the options of single commands.
+  private func everything(isWhole: Bool) -> String {
+    let groups = Self.groups.map { group in
+      let found = Self.commands(of: group.beginnings).filter { isWhole || !$0.isForPrograms }
+      return "\(group.title):\n\(list(found))"
+    }
+    let more = isWhole ? "" : "'identityctl help --all' lists the verbs of programs, too, and 'help VERB' its options. "
     return """
       identityctl [OPTION…] [VERB…]
 
       \(layout.wrapped("Sends a request to identityd and shows the answer. Without a VERB, shows how the daemon is doing."))
-      Verbs:
-      \(list(Command.verbs.filter { !$0.isDestructive }))
-      Commands of the client:
-      \(list(Command.own.filter { !$0.isDestructive }))
-      \(layout.wrapped("Verbs that can destroy more than they name, which ask first or need --yes:").dropLast())
-      \(list(Command.all.filter(\.isDestructive)))
-      \(Options.groups.map(options).joined(separator: "\n"))
-      \(layout.wrapped("See identityctl(1) and identityd-protocol(7).").dropLast())
+      \(groups.joined(separator: "\n"))
+      \(layout.wrapped("A command marked with * cannot be undone: it asks first, or needs --yes."))
+      \(Options.groups.filter { isWhole || $0.commands.isEmpty }.map(options).joined(separator: "\n"))
+      \(layout.wrapped("\(more)See identityctl(1) and identityd-protocol(7).").dropLast())
 
       """
   }
 
-  private func list(_ commands: [Command]) -> String { layout.list(commands.map { .init($0.usage, $0.summary) }) }
+  /// Returns the commands that begin with these words, in the order of the words.
+  static func commands(of beginnings: [String]) -> [Command] {
+    var found: [Command] = []
+    for beginning in beginnings {
+      found += Command.all.filter { command in
+        Command.begins(command.words, withOneOf: [beginning])
+          && !found.contains { $0.words == command.words && $0.operands.count == command.operands.count }
+      }
+    }
+    return found
+  }
+
+  private func list(_ commands: [Command]) -> String {
+    layout.list(commands.map { .init($0.usage, $0.summary + ($0.isDestructive ? " *" : "")) })
+  }
 
   private func options(of group: Options.Group) -> String {
     let title = group.commands.isEmpty ? "Options:" : "Options of \(Options.list(group.commands)):"

@@ -1,4 +1,5 @@
 import ClientFormats
+import IdentityWire
 package import LinuxSystem
 
 /// The options of `identityctl` and the commands they apply to. Parsing, checking and `--help` use this table.
@@ -10,7 +11,7 @@ package enum Options {
     /// The options in the order of `--help`.
     package let options: [CommandLine.Option]
     /// The operand or attribute that the options supply from a file, so that it need not be on the command line.
-    var replaced: String?
+    package var replaced: String?
   }
 
   /// All groups in the order of `--help`.
@@ -19,9 +20,12 @@ package enum Options {
       commands: [],
       options: [
         .init("socket", value: "PATH", "Connect to the daemon at this socket."),
+        .init("user", "Connect to this user's own daemon instead of the system's."),
         .init("json", letter: "j", "Write the answer, each event or an error as JSON."),
         .init("quiet", letter: "q", "Write only errors and events; the exit status is the answer."),
-        .init("format", value: "FORM", "Write UUIDs as hyphen (default), plain, urn or upper."),
+        .init(
+          "format", value: "FORM",
+          "Write UUIDs as hyphen (default), plain, urn or upper; or write a table, in a pipe, too."),
         .init("full", letter: "l", "Write every value of a table in full, and times instead of ages."),
         .init("color", value: "WHEN", "Write in colour: auto (default; on a terminal), always or never."),
         .init("no-pager", "Do not show long output with a pager."),
@@ -29,6 +33,7 @@ package enum Options {
           "timeout", value: "SECONDS",
           "Exit with status 6 if the daemon sends nothing for this time (25 by default), or 'wait' sees no event."),
         .init("yes", letter: "y", "Do not ask before a verb that cannot be undone."),
+        .init("all", "With help: list the verbs that only programs use, too."),
         .init("version", letter: "V", "Show the version and exit."),
         .init("help", letter: "h", "Show this help and exit."),
       ]),
@@ -64,6 +69,9 @@ package enum Options {
         .init("stale", value: "SECONDS", "Show only devices that have sent no report for this time."),
       ]),
     Group(
+      commands: ["devices"],
+      options: [.init("stale", value: "SECONDS", "Show only devices that were not heard from for this time.")]),
+    Group(
       commands: ["item add", "item put", "item update", "key protect", "key recover"],
       options: [.init("data-file", value: "PATH", "Read the secret from this file, unchanged; - is standard input.")],
       replaced: "data"),
@@ -90,8 +98,8 @@ package enum Options {
         .init("passphrase-fd", value: "N", "Read the passphrase from file descriptor N instead of the terminal.")
       ]),
     Group(
-      commands: ["backup", "restore"],
-      options: [.init("dry-run", "Change nothing; only show what would change.")]),
+      commands: dryVerbs + ["backup", "restore"],
+      options: [.init("dry-run", "Change nothing; only show what would change.")], replaced: "dry-run"),
     Group(
       commands: ["renew"],
       options: [
@@ -103,6 +111,11 @@ package enum Options {
         .init("adopt-device", "Adopt the backup's device identifier on another machine.")
       ]),
   ]
+
+  /// The verbs that have a dry run in the protocol.
+  private static let dryVerbs = VerbTable.verbs.filter { verb in
+    verb.attributes.contains { $0.name == "dry-run" } && verb.words != "restore end"
+  }.map(\.words)
 
   /// The options of all groups.
   static let known = groups.flatMap(\.options)
@@ -121,6 +134,12 @@ package enum Options {
         throw CommandLine.UsageError("option '--\(option.name)' is only for \(list(commands))")
       }
     }
+  }
+
+  /// Whether a command line asks for a dry run of the daemon. `backup` and `restore` look at the option themselves.
+  static func sendsDryRun(_ line: CommandLine) -> Bool {
+    let words = commandWords(line.words)
+    return line.options["dry-run"] != nil && !["backup", "restore"].contains(words.first)
   }
 
   /// Returns the options that a command line with these words may have.

@@ -27,6 +27,9 @@ enum Program {
     static let checkFailed: Int32 = 8
     /// The daemon sent an error code that this client does not know.
     static let unknownCode: Int32 = 9
+    /// The file of `--output` cannot be created: EX_CANTCREAT of sysexits.h(3head), which systemd shows by that name,
+    /// whereas it shows ``fileFailed`` as "NOTRUNNING" for a service.
+    static let cannotCreate: Int32 = 73
   }
 
   /// The reason to end without an answer to show.
@@ -48,6 +51,7 @@ enum Program {
       if line.options["version"] != nil { return write("identityctl \(Version.program)\n") }
       try Options.check(line)
       if line.options["replaces"] != nil { line.words.append("replaces=yes") }
+      if Options.sendsDryRun(line) { line.words.append("dry-run=yes") }
       _ = try isColoured(line, .output)
       let isForPeople = line.options["json"] == nil && line.options["quiet"] == nil
       guard let first = line.words.first?.lowercased() else {
@@ -80,7 +84,8 @@ enum Program {
 
   /// Shows the help for the commands that begin with these words. Needs no daemon.
   private static func help(_ words: [String], _ line: CommandLine) throws -> Int32 {
-    show(try Help(width: width(of: .output)).text(about: words), line) ? ExitStatus.success : ExitStatus.outputFailed
+    let text = try Help(width: width(of: .output)).text(about: words, isWhole: line.options["all"] != nil)
+    return show(text, line) ? ExitStatus.success : ExitStatus.outputFailed
   }
 
   /// Returns how long to wait for the daemon: 25 seconds without any data, as D-Bus does, or the time of `--timeout`.
@@ -94,25 +99,53 @@ enum Program {
   /// Connects to the daemon, for at most the time that a request may take.
   static func connect(_ line: CommandLine, _ patience: Patience) throws -> DaemonConnection {
     let limit = patience.silence.map { Clock.monotonicMicroseconds + $0 }
-    return try DaemonConnection(to: DaemonSocket(line.options["socket"]), Patience(until: limit))
+    return try DaemonConnection(to: socket(line), Patience(until: limit))
+  }
+
+  /// Returns the socket that the options name, else the usual one.
+  static func socket(_ line: CommandLine) throws(CommandLine.UsageError) -> DaemonSocket {
+    guard line.options["user"] != nil else { return DaemonSocket(line.options["socket"]) }
+    _ = try runtimeDirectory(line)
+    return DaemonSocket(DaemonSocket.ownPath)
+  }
+
+  /// Returns the run-time directory of this user, in which the sockets of `--user` are.
+  static func runtimeDirectory(_ line: CommandLine) throws(CommandLine.UsageError) -> String {
+    guard line.options["socket"] == nil else {
+      throw CommandLine.UsageError("'--user' cannot be combined with '--socket'")
+    }
+    guard let directory = Environment["XDG_RUNTIME_DIR"] else {
+      throw CommandLine.UsageError("XDG_RUNTIME_DIR is not set, so there is no daemon of this user; log in as the user")
+    }
+    return directory
   }
 
   /// Sends one request and shows the answer.
   static func ask(_ line: CommandLine) throws -> Int32 {
     let format = try UUIDFormat(named: line.options["format"] ?? "hyphen")
     let predicate = try Predicate(line.words)
-    let consent = try Consent(to: line)
+    var consent = try Consent(to: line)
     let words = try wordsWithToken(try wordsWithFile(predicate?.words ?? line.words, line), line)
-    let request = try request(words, line)
+    let sent = Command.withCanonicalUUIDs(words)
+    var request = try request(sent, line)
     let patience = try patience(line)
     var connection = try connect(line, patience)
+    let known = try withKnownProvider(sent, over: &connection, patience)
+    if known != sent {
+      request = try self.request(known, line)
+      var line = line
+      line.words = known
+      consent = try Consent(to: line)
+    }
     if let refusal = try consent?.obtain(over: &connection, line, format, patience) {
       return try show(refusal, to: words, line, format, predicate)
     }
     if line.options["raw"] != nil {
       return try showSecret(try connection.exchange(request.takingSecret(), patience), to: line)
     }
-    return try show(try connection.ask(request, patience), to: words, line, format, predicate)
+    var answer = try connection.ask(request, patience)
+    if let stale = line.options["stale"] { try answer.keepDevices(silentFor: stale) }
+    return try show(answer, to: words, line, format, predicate)
   }
 
   /// Returns the indices of the operands after a verb of two words: all words that are not attributes.
@@ -135,8 +168,15 @@ enum Program {
     } else if case .error(let code, let text) = answer.final {
       return fail(code, text, line)
     } else if !isQuiet, predicate?.isSilent != true {
-      guard show(try textOutput(format, line).text(answer, to: request, declared), line) else {
-        return ExitStatus.outputFailed
+      // An empty name would be two quotation marks, which a shell takes for a name.
+      if request.map({ $0.lowercased() }) == ["account"], answer.isEmptyWord {
+        complain(
+          "this device belongs to no account; to make one, run 'identityctl account create NAME', and to join one, 'identityctl account join CODE'"
+        )
+      } else {
+        guard show(try textOutput(format, line).text(answer, to: request, declared), line) else {
+          return ExitStatus.outputFailed
+        }
       }
     }
     if case .ok(let content) = answer.final, let predicate { return predicate.status(content) }
@@ -144,7 +184,9 @@ enum Program {
   }
 
   private static func textOutput(_ format: UUIDFormat, _ line: CommandLine) throws -> TextOutput {
-    if StandardStream.output.isTerminal { return TextOutput(format, .screen(try screen(line, .output))) }
+    if StandardStream.output.isTerminal || format == .table {
+      return TextOutput(format, .screen(try screen(line, .output)))
+    }
     // Bare output drops attributes, and rows of `restore`, of reports and of `--dry-run` mean little without them.
     let isBare = line.words.first != "restore" && line.options["key"] == nil && line.options["dry-run"] == nil
     return TextOutput(format, isBare ? .bare : .lines)

@@ -29,7 +29,9 @@ extension Program {
 
   /// Opens the folder of the file of `--output`; nil without that option.
   static func metricFile(_ line: CommandLine) throws -> FileReplacement? {
-    try line.options["output"].map { path in try withFileFailures { try FileReplacement(of: path) } }
+    try line.options["output"].map { path in
+      try withFileFailures(status: ExitStatus.cannotCreate) { try FileReplacement(of: path) }
+    }
   }
 
   /// Writes metrics to a file, or without one to standard output.
@@ -40,7 +42,7 @@ extension Program {
   ) throws -> Bool {
     let text = MetricText(format).text(samples)
     guard let file else { return line.options["quiet"] != nil || StandardStream.output.write(text) }
-    try withFileFailures {
+    try withFileFailures(status: ExitStatus.cannotCreate) {
       try SignalWatch.run(SignalWatch.ending, leave: { file.discard() }) {
         // The collector runs as another user.
         let draft = try file.begin(mode: 0o644)

@@ -4,31 +4,22 @@ import IdentityCore
 import IdentityWire
 import LinuxSystem
 
-// `identityctl` without a verb: how the daemon is doing, and the commands to begin with.
+// `identityctl` without a verb: how the daemon is doing, and the commands to go on with.
 extension Program {
   /// The rows of `status` that are shown. The others are for a closer look.
   private static let summaryRows = [
     StatusRow.version, .started, .store, .masterKey, .devices, .apps, .items,
   ].map(\.name)
 
-  /// The commands to begin with.
-  private static let usefulCommands = ["status", "check", "get device", "item find", "monitor"]
-
-  /// Returns the summary of a command. A command of the client takes the place of the verb with the same words.
-  private static func effect(of words: String) -> String {
-    Command.all.last { $0.words == words }?.summary ?? ""
-  }
-
-  /// Shows the most important rows of `status` and the most useful commands.
+  /// Shows the most important rows of `status`, and what to run next.
   static func summarize(_ line: CommandLine) throws -> Int32 {
     let (state, status) = try summary(line)
     let layout = HelpLayout(width: width(of: .output))
-    let names = usefulCommands.map { words in
-      HelpLayout.Entry("identityctl \(words)", effect(of: words))
-    }
-    let more = layout.wrapped("'identityctl help' lists all commands. See identityctl(1).")
-    let text = "\(state)Useful commands:\n\(layout.list(names))\n\(more)"
-    return show(text, line) ? status : ExitStatus.outputFailed
+    let advice =
+      status == ExitStatus.success
+      ? "'identityctl check' examines the installation, and 'identityctl help' lists all commands."
+      : "'identityctl check' finds the cause, and 'identityctl help' lists all commands."
+    return show(state + layout.wrapped(advice), line) ? status : ExitStatus.outputFailed
   }
 
   private static func summary(_ line: CommandLine) throws -> (text: String, status: Int32) {

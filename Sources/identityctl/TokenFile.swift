@@ -1,3 +1,4 @@
+import IdentityClient
 import IdentityCore
 import IdentityWire
 import LinuxSystem
@@ -21,5 +22,25 @@ extension Program {
     var result = words
     result.insert("\(text)", at: provider + 1)
     return result
+  }
+
+  /// Returns the words of a request with the spelling of a provider under which the app has a token.
+  ///
+  /// People write a provider's name in either case. The daemon compares names byte by byte, as all others.
+  static func withKnownProvider(
+    _ words: [String], over connection: inout DaemonConnection, _ patience: Patience
+  ) throws -> [String] {
+    guard words.first?.lowercased() == "token", words.count > 1, words[1].lowercased() != "list",
+      let place = operands(of: words).first
+    else { return words }
+    let answer = try connection.ask(
+      RequestLine(words: ["token", "list"] + words.filter { $0.lowercased().hasPrefix("app=") }), patience)
+    let known = answer.rows.compactMap { $0["provider"].map { "\($0)" } }
+    guard !known.contains(words[place]),
+      let other = known.first(where: { $0.lowercased() == words[place].lowercased() })
+    else { return words }
+    var words = words
+    words[place] = other
+    return words
   }
 }

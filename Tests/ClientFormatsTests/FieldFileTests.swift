@@ -35,7 +35,7 @@ struct FieldFileTests {
       ("ID=\(uuid)\nID: \(uuid)\nID=\n", .ambiguous(field: "ID", count: 3)),
       ("ID=\n", .notUUID(field: "ID")), ("ID=#\n", .notUUID(field: "ID")), ("ID=\(uuid)#x\n", .notUUID(field: "ID")),
       ("ID=\"\(uuid)\n", .notUUID(field: "ID")), ("ID=\"\(uuid)\" x\n", .notUUID(field: "ID")),
-      ("ID={\(uuid)}\n", .notUUID(field: "ID")), ("ID=\(uuid) \(other)\n", .notUUID(field: "ID")),
+      ("ID={\(uuid)\n", .notUUID(field: "ID")), ("ID=\(uuid) \(other)\n", .notUUID(field: "ID")),
       ("ID=x\u{0}\n", .notUUID(field: "ID")),
     ] as [(String, FieldFile.Failure)])
   func `a field that is missing, ambiguous or no UUID is refused`(text: String, failure: FieldFile.Failure) {
@@ -45,12 +45,51 @@ struct FieldFileTests {
   @Test(
     arguments: [
       ("", .notUUID(field: nil)), ("\n # x\n", .notUUID(field: nil)), ("hello\n", .notUUID(field: nil)),
-      ("\(uuid)\n\(other)\n", .notUUID(field: nil)), ("{\(uuid)}\n", .notUUID(field: nil)),
+      ("\(uuid)\n\(other)\n", .notUUID(field: nil)), ("{\(uuid)\n", .notUUID(field: nil)),
       ("a=1\nb: 2\n", .notChosen([])),
       ("ID=\(uuid)\n", .notChosen(["ID"])), ("a=1\nb=\(uuid)\nc: '\(other)'\nb=\(other)\n", .notChosen(["b", "c"])),
     ] as [(String, FieldFile.Failure)])
   func `without a field name only a file with a single UUID is accepted`(text: String, failure: FieldFile.Failure) {
     #expect(throws: failure) { try file(text).uuid(of: nil) }
+  }
+
+  @Test(arguments: [
+    "{\(uuid)}", "urn:uuid:\(uuid)\n", "URN:UUID:\(uuid.uppercased())", " {\(uuid.uppercased())}\n", "ID={\(uuid)}",
+    "ID: urn:uuid:\(uuid)", "ID=\"{\(uuid)}\" # registry",
+  ])
+  func `a UUID may have a prefix or braces around it`(text: String) throws {
+    #expect(
+      try file(text).uuid(of: text.contains("ID=") || text.contains("ID:") && text.hasPrefix("ID") ? "ID" : nil)
+        == Self.uuid)
+  }
+
+  @Test(arguments: [
+    "{\"ID\":\"\(uuid)\"}", "{\"a\":{\"b\":[1,true,\"x\"],\"ID\": \"\(uuid)\"},\"c\":null}",
+    "{ \"ID\" : \"{\(uuid)}\" }\n", "{\"x\":\"ID\",\"ID\":\"urn:uuid:\(uuid)\"}",
+    "{\"q\\\"\":\"\\\\\",\"ID\":\"\(uuid)\"}",
+    "{\n  \"name\": \"ID: x\",\n  \"ID\": \"\(uuid)\"\n}\n",
+    "<?xml version='1.0'?>\n<map><string name=\"a\">x</string><string name=\"ID\">\(uuid)</string></map>",
+    "<!DOCTYPE map>\n<map>\n  <entry key=\"ID\" value=\"\(uuid)\"/>\n  <entry key='b' value='1'/>\n</map>",
+    "<plist version=\"1.0\"><dict><key>n</key><integer>1</integer><key>ID</key>\n<string>{\(uuid)}</string></dict></plist>",
+    "\u{feff}<map><string name='ID'> \(uuid) </string></map>",
+  ])
+  func `the value of a member follows its name in JSON and in preferences of XML`(text: String) throws {
+    #expect(try file(text).uuid(of: "ID") == Self.uuid)
+    #expect(throws: FieldFile.Failure.missing(field: "id")) { try file(text).uuid(of: "id") }
+    #expect(throws: FieldFile.Failure.notChosen(["ID"])) { try file(text).uuid(of: nil) }
+  }
+
+  @Test(
+    arguments: [
+      ("{\"ID\":1,\"x\":\"\(uuid)\"}", .missing(field: "ID")), ("{\"ID\":[\"\(uuid)\"]}", .missing(field: "ID")),
+      ("{\"ID\":\"\(uuid)\",\"ID\":\"\(other)\"}", .ambiguous(field: "ID", count: 2)),
+      ("{\"ID\"", .missing(field: "ID")),
+      ("{\"ID\":\"\\u0035\"}", .notUUID(field: "ID")), ("<string name=\"ID\">", .notUUID(field: "ID")),
+      ("<", .missing(field: "ID")),
+      ("<string name=\"ID", .notUUID(field: "ID")), ("<key>ID</key><integer>1</integer>", .missing(field: "ID")),
+    ] as [(String, FieldFile.Failure)])
+  func `a document without one such member is refused`(text: String, failure: FieldFile.Failure) {
+    #expect(throws: failure) { try file(text).uuid(of: "ID") }
   }
 
   @Test func `field names are compared by their bytes`() throws {

@@ -62,8 +62,11 @@ struct CompletionTableTests {
     _ words: String, _ operands: [Verb.Operand], _ attributes: [Verb.Attribute], _ summary: String, _ shell: Shell
   ) -> String {
     let positional = operands.map { values($0.name, Self.operands) + ($0.repeats ? "..." : "") }
-    // For attributes whose names the client chooses, only the prefix.
-    let named = attributes.map { $0.suffix == nil ? "\($0.name)=\(values($0.value, Self.attributes))" : $0.name }
+    let replaced = Options.groups.filter { $0.commands.contains(words) }.compactMap(\.replaced)
+    // For attributes whose names the client chooses, only the prefix. Options supply some of the others.
+    let named = attributes.filter { !replaced.contains($0.name) }.map {
+      $0.suffix == nil ? "\($0.name)=\(values($0.value, Self.attributes))" : $0.name
+    }
     let fields = [words, positional.joined(separator: " "), named.joined(separator: " ")]
     return (fields + (shell == .bash ? [] : [summary])).joined(separator: ";")
   }

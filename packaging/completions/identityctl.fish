@@ -10,9 +10,9 @@ set -g __identityctl_commands \
     'whoami;;;Show the app, the user and the rights that the daemon attributes to the peer.' \
     'status;;;Show the daemon\'s state; most rows are only for admins and members of MonitorGroup=.' \
     'stats;;apps=yes;Show metrics, or counts by app; most are only for admins and members of MonitorGroup=.' \
-    'seal;;dry-run=yes;Prepare a golden image: end every identifier, and begin a new store at the next start.' \
+    'seal;;;Prepare a golden image: end every identifier, and begin a new store at the next start.' \
     'machine compare;-;;Tell whether a machine-id is the one of this store, one that it had before, or unknown.' \
-    'machine acknowledge;;dry-run=yes;End the warnings about a change of the machine, and delete what a renewal left to the original.' \
+    'machine acknowledge;;;End the warnings about a change of the machine, and delete what a renewal left to the original.' \
     'quit;;;Answer, then close the connection.' \
     'get uuid;;count=- version=4|7;Make UUIDs: random (version 4), or strictly ascending across all callers (version 7).' \
     'get key;-;;Show the identifier of NAME in the peer\'s session.' \
@@ -24,14 +24,14 @@ set -g __identityctl_commands \
     'check;-;;Check whether VALUE is a UUID, and show its canonical form.' \
     'resolve;-;;Show the level and the owner of a present or past identifier.' \
     'history;installation|vendor|device;app=@app;List the identifiers of a level, oldest first, with their times, causes and authors.' \
-    'renew;installation|vendor|device;app=@app replaces=yes dry-run=yes;Replace the identifier of a level with a random one, or list the identifiers to replace.' \
+    'renew;installation|vendor|device;app=@app replaces=yes;Replace the identifier of a level with a random one, or list the identifiers to replace.' \
     'migrate device;-;item=@account service=@service group=@group app=@app commit=yes force=yes;Adopt a device identifier that an earlier system issued.' \
     'migrate installation;-;item=@account service=@service group=@group app=@app commit=yes force=yes;Adopt an installation identifier that an earlier system issued.' \
     'app list;;;List the installed apps: all apps for an admin, otherwise the apps of the peer\'s vendor.' \
-    'app forget;@app;unused=- app=- dry-run=yes;Uninstall an app without a manifest, or all unused apps that have neither a manifest nor items.' \
+    'app forget;@app;unused=- app=-;Uninstall an app without a manifest, or all unused apps that have neither a manifest nor items.' \
     'account;;;Show the name of the account that this device belongs to, or "" for none.' \
-    'account set;-;dry-run=yes;Set the name of the account; replacing an earlier name removes all other devices.' \
-    'account clear;;dry-run=yes;Leave the account; only this device stays in the list of devices.' \
+    'account set;-;;Set the name of the account; replacing an earlier name removes all other devices.' \
+    'account clear;;;Leave the account; only this device stays in the list of devices.' \
     'devices;;;List the devices of the account, among them this device once it has an identifier.' \
     'devices name;-;;Name this device in the list of devices.' \
     'devices put;-;name=- seen=- generation=- counter=- record=- replaces=- suspect=yes|no;Add a device to the list, or update it there; with record=, store its record if that is newer.' \
@@ -43,13 +43,13 @@ set -g __identityctl_commands \
     'fleet rekeyed;;original=-;Note that the service has made other keys than those of the original, which fleet open named.' \
     'fleet twin;;copy=yes|no|unknown;Report that another machine speaks for this device, and whether this machine is the copy.' \
     'fleet said;;state=- said.;Show these words about the fleet in status until this connection, which has the fleet open, ends.' \
-    'item add;;service=@service account=@account group=@group data=- label=- attr. this-device-only=yes lifetime=installation;Add an item: a secret that is identified by group, service and account.' \
-    'item put;;service=@service account=@account group=@group data=- label=- attr. this-device-only=yes lifetime=installation;Add an item, or replace the item of the same group, service and account.' \
+    'item add;;service=@service account=@account group=@group label=- attr. this-device-only=yes lifetime=installation;Add an item: a secret that is identified by group, service and account.' \
+    'item put;;service=@service account=@account group=@group label=- attr. this-device-only=yes lifetime=installation;Add an item, or replace the item of the same group, service and account.' \
     'item read;;service=@service account=@account group=@group;Show the secret and the attributes of an item.' \
     'item find;;service=@service account=@account group=@group|* label=- attr. limit=one|all;List the items that match every condition, without their secrets.' \
-    'item update;;service=@service account=@account group=@group data=- label=- attr.;Change the given properties of an item; an empty label or attribute is removed.' \
-    'item delete;;service=@service account=@account group=@group label=- attr. dry-run=yes;Delete the items that match every condition, at least one, or list what matches now.' \
-    'version report;-;build=- app=@app dry-run=yes;Report the running version, and compare it with the version of the last session.' \
+    'item update;;service=@service account=@account group=@group label=- attr.;Change the given properties of an item; an empty label or attribute is removed.' \
+    'item delete;;service=@service account=@account group=@group label=- attr.;Delete the items that match every condition, at least one, or list what matches now.' \
+    'version report;-;build=- order=numeric|semver|debian|linux|auto app=@app;Report the running version, and compare it with the version of the last session.' \
     'version state;;of=app|os app=@app|*;Show the version report of this session, or else the last; app=* is for admins and the fleet.' \
     'version history;;of=app|os app=@app;List all reported versions, in the order of their first reports.' \
     'version compare;- -;build=- build2=- order=numeric|semver|debian|linux|auto;Compare version A, of build=, with version B, of build2=.' \
@@ -58,12 +58,12 @@ set -g __identityctl_commands \
     'token get;-;app=@app;Show the app\'s push token of a provider, with its state and its times.' \
     'token list;;stale=- app=@app|* after=@app limit=-;List the app\'s push tokens, or those not confirmed for SECONDS; app=* is for admins and the fleet.' \
     'token invalidate;- -;app=@app;Mark a push token as invalid if it is still the app\'s token of the provider.' \
-    'token delete;-;app=@app dry-run=yes;Delete the app\'s push token of a provider, or show it.' \
+    'token delete;-;app=@app;Delete the app\'s push token of a provider, or show it.' \
     'subscribe;device|installation|vendor|app|devices|account|item|version|token...;since=- epoch=- snapshot=yes;Send the events of these topics, or of all topics; with since=, first the events after SEQ.' \
     'unsubscribe;device|installation|vendor|app|devices|account|item|version|token...;;Stop sending the events of these topics, or of all topics.' \
     'key rotate;;;Wrap the store\'s data key in a new master key.' \
-    'key protect;;data=-;Wrap the store\'s data key in this recovery key of 32 bytes as well, in place of an earlier one.' \
-    'key recover;;data=- dry-run=yes;Open the store\'s data key with the recovery key, and wrap it in the present master key.' \
+    'key protect;;;Wrap the store\'s data key in this recovery key of 32 bytes as well, in place of an earlier one.' \
+    'key recover;;;Open the store\'s data key with the recovery key, and wrap it in the present master key.' \
     'backup;;key=-;Send a backup without this-device-only items, encrypted with a key of 32 bytes.' \
     'restore begin;;key=-;Begin to upload a backup that is encrypted with this key.' \
     'restore add;;data=-;Upload the next piece of the backup: the data= of one row of \'backup\'.' \
@@ -86,14 +86,16 @@ set -g __identityctl_commands \
     'fleet credentials;;;Show the user and the password of the account at a broker.'
 set -g __identityctl_options \
     '--socket=@file;;Connect to the daemon at this socket.' \
+    '--user;;Connect to this user\'s own daemon instead of the system\'s.' \
     '--json;;Write the answer, each event or an error as JSON.' \
     '--quiet;;Write only errors and events; the exit status is the answer.' \
-    '--format=hyphen|plain|urn|upper;;Write UUIDs as hyphen (default), plain, urn or upper.' \
+    '--format=hyphen|plain|urn|upper|table;;Write UUIDs as hyphen (default), plain, urn or upper; or write a table, in a pipe, too.' \
     '--full;;Write every value of a table in full, and times instead of ages.' \
     '--color=auto|always|never;;Write in colour: auto (default; on a terminal), always or never.' \
     '--no-pager;;Do not show long output with a pager.' \
     '--timeout=-;;Exit with status 6 if the daemon sends nothing for this time (25 by default), or \'wait\' sees no event.' \
     '--yes;;Do not ask before a verb that cannot be undone.' \
+    '--all;;With help: list the verbs that only programs use, too.' \
     '--version;;Show the version and exit.' \
     '--help;;Show this help and exit.' \
     '--since=-;monitor|wait;Begin after event SEQ instead of with new events.' \
@@ -105,6 +107,7 @@ set -g __identityctl_options \
     '--file=@file;fleet keygen;Write the private keys to this new file, which only this user can read.' \
     '--key=@file;fleet status;Show the reports of the site\'s devices, with the key of the site in this file.' \
     '--stale=-;fleet status;Show only devices that have sent no report for this time.' \
+    '--stale=-;devices;Show only devices that were not heard from for this time.' \
     '--data-file=@file;item add|item put|item update|key protect|key recover;Read the secret from this file, unchanged; - is standard input.' \
     '--allow-empty;item add|item put|item update;Send an empty secret, too, instead of taking it for a failure.' \
     '--raw;item read;Write only the bytes of the secret, unchanged.' \
@@ -113,7 +116,7 @@ set -g __identityctl_options \
     '--prometheus;stats|check;Write the metrics in the Prometheus text format, for node_exporter\'s textfile collector.' \
     '--output=@file;stats|check;Replace FILE atomically with the metrics, readable by all users.' \
     '--passphrase-fd=-;backup|restore|account invite|account join;Read the passphrase from file descriptor N instead of the terminal.' \
-    '--dry-run;backup|restore;Change nothing; only show what would change.' \
+    '--dry-run;seal|machine acknowledge|renew|app forget|account set|account clear|item delete|version report|token delete|key recover|backup|restore;Change nothing; only show what would change.' \
     '--replaces;renew;The same as replaces=yes: end the former identifier, although this may be a copy.' \
     '--adopt-device;restore;Adopt the backup\'s device identifier on another machine.'
 # END COMMANDS
