@@ -2,11 +2,6 @@ package import IdentityCore
 import LinuxSystem
 
 extension ManifestReader {
-  /// The IDs that the kernel shows for users without a mapping here. All such users would be one app.
-  ///
-  /// See user_namespaces(7); 65535 is for kernel interfaces with 16-bit user IDs.
-  private static let unmappedUsers: ClosedRange<UInt32> = 65_534...65_535
-
   /// Looks up the IDs of the users that manifests name.
   ///
   /// - Returns: the known IDs, and for every other name the reason why it has none.
@@ -31,7 +26,7 @@ extension ManifestReader {
         if UserRanges.dynamic.contains(id) {
           faults[name] =
             "\(name) is a dynamic user, whose number \(id) is reused for other services; name the unit instead"
-        } else if unmappedUsers.contains(id) {
+        } else if UserRanges.unmapped.contains(id) {
           faults[name] = "\(name) stands for all users that have no number here; name another user"
         } else {
           known[name] = id

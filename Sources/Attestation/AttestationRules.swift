@@ -54,6 +54,9 @@ package final class AttestationRules {
       usesReserve: !peer.place.isContained && settings.ranges.isForServices(peer.userID))
   }
 
+  /// Whether the daemon's own user is a regular user, who started a daemon of his own and administers it.
+  var isOwnUserAdmin: Bool { isRegular(ownUser) && !UserRanges.unmapped.contains(ownUser) }
+
   /// Returns whether a user is a regular user.
   package func isRegular(_ user: UInt32) -> Bool { !settings.ranges.isForServices(user) }
 }

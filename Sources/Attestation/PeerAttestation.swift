@@ -107,6 +107,7 @@ package struct PeerAttestation: ~Copyable {
   ) throws(SystemError) -> PeerRights {
     if credentials.userID == 0 { return PeerRights(isAdmin: true, isMonitor: false) }
     let isOwn = credentials.userID == rules.ownUser
+    if isOwn, rules.isOwnUserAdmin { return PeerRights(isAdmin: true, isMonitor: false) }
     guard rules.settings.adminGroup != nil || rules.settings.monitorGroup != nil else {
       return PeerRights(isAdmin: false, isMonitor: isOwn)
     }

@@ -6,6 +6,10 @@ package struct UserRanges: Equatable, Sendable {
   /// The user IDs that systemd assigns to services with `DynamicUser=` and reuses later (UIDS-GIDS of systemd).
   package static let dynamic: ClosedRange<UInt32> = 61_184...65_519
 
+  /// The user IDs that the kernel shows for users without a mapping here, so each stands for many users
+  /// (user_namespaces(7)). 65535 is for kernel interfaces with 16-bit user IDs.
+  package static let unmapped: ClosedRange<UInt32> = 65_534...65_535
+
   /// Creates ranges from the lowest user ID of a regular user. Root never counts as a regular user.
   package init(firstRegular: UInt32 = 1_000) { self.firstRegular = max(1, firstRegular) }
 

@@ -66,7 +66,7 @@ package struct Peer: Equatable, Sendable {
   package let place: PeerPlace
   /// Identifies the peer's session. A new anchor means a new session. Nil if the anchor could not be determined.
   package let session: SessionAnchor?
-  /// Whether the peer is root or a member of `AdminGroup=`, and not contained.
+  /// Whether the peer is root, a member of `AdminGroup=` or the owner of a daemon of his own, and not contained.
   package let isAdmin: Bool
   /// Whether the peer is a member of `MonitorGroup=` or runs as the daemon's user, and is not contained.
   package let isMonitor: Bool

@@ -90,7 +90,7 @@ package final class Verb: Sendable {
   package enum Access: String, Sendable {
     /// Every peer, on behalf of its own app.
     case app
-    /// Admins: root and members of `AdminGroup=`, unless contained.
+    /// Admins: root, members of `AdminGroup=` and the owner of a daemon of his own, unless contained.
     case admin
     /// Admins, and apps with `Rights=fleet` in their manifests. The rule of the verb checks this, by the present manifest.
     case fleet

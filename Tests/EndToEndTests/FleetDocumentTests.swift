@@ -2,28 +2,53 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The example of the fleet in the README.
+/// The example of the fleet in the README, which an ordinary user runs.
 struct FleetDocumentTests {
-  @Test func `each of three machines on one lists all three`() throws {
-    let folder = try TemporaryFolder()
+  private static let programs = ["identityd", "identityctl", "identity-fleet"]
+  /// The user who runs the example, if the tests run as root.
+  private static let user = 1_000
+
+  /// Runs the example without some of the programs.
+  ///
+  /// - Parameter port: the port of the broker.
+  private func runExample(without missing: String? = nil, port: UInt16) throws
+    -> (status: Int32, output: String, errors: String)
+  {
+    // The user must be able to read the programs, wherever they were built.
+    let folder = URL(filePath: "/tmp/identityd-readme-\(UUID().uuidString)")
+    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(at: folder) }
+    let path = folder.path
+    try #require(try run(["chmod", "1777", path]).status == 0)
+    for program in Self.programs where program != missing {
+      let copy = "\(path)/\(program)"
+      try FileManager.default.copyItem(atPath: "\(DaemonUnderTest.binaries.path)/\(program)", toPath: copy)
+      try #require(try run(["chmod", "755", copy]).status == 0)
+    }
+    let block = try Document(.readme).commands(of: "fleet").joined(separator: "\n")
+    let folders = missing == nil ? "/usr/sbin" : "/nonexistent"
+    let script = block.replacing("18830", with: "\(port)").replacing("/usr/sbin", with: folders)
+    let asUser =
+      isRoot ? ["setpriv", "--reuid=\(Self.user)", "--regid=\(Self.user)", "--clear-groups", "--no-new-privs"] : []
+    return try run(
+      ["timeout", "300"] + asUser + ["bash", "-c", script],
+      environment: ["PATH": "\(path):/usr/bin:/bin", "TMPDIR": path, "HOME": path])
+  }
+
+  @Test func `each of three machines of an ordinary user lists all three`() throws {
     let (descriptor, port) = try BrokerUnderTest.listener()
     close(descriptor)
-    let commands = try Document(.readme).commands(of: "fleet").map { $0.replacing("18830", with: "\(port)") }
-    let last = try #require(commands.last)
-    // The last command runs until each machine lists all of them, at most five minutes. What was started ends with it.
-    let script = """
-      cd '\(folder.path)'
-      trap 'kill $(jobs -p) && wait' EXIT
-      \(commands.dropLast().joined(separator: "\n"))
-      for turn in $(seq 600); do
-        [ "$( { \(last); } | wc --lines)" != 9 ] || exit 0
-        sleep 0.5
-      done
-      tail --lines=5 */log
-      exit 1
-      """
-    let path = "\(DaemonUnderTest.binaries.path):/usr/sbin:/usr/bin:/bin"
-    let result = try run(["timeout", "300", "bash", "-c", script], environment: ["PATH": path])
+    let result = try runExample(port: port)
     #expect(result.status == 0, "\(result)")
+    let lists = result.output.split(separator: "\n").suffix(9)
+    #expect(Dictionary(grouping: lists) { $0 }.values.map(\.count) == [3, 3, 3], "\(result)")
+  }
+
+  @Test(arguments: programs + ["mosquitto"])
+  func `the example ends with an error if a program is missing`(missing: String) throws {
+    let result = try runExample(without: missing, port: 1)
+    #expect(result.status == 1, "\(result)")
+    #expect(result.errors.contains("\(missing): not found"), "\(result)")
+    #expect(result.output == "")
   }
 }

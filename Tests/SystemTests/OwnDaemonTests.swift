@@ -1,0 +1,55 @@
+import Foundation
+import Testing
+
+/// The daemon that a user starts for himself, beside the system's.
+extension SystemTests {
+  @Test(arguments: Container.suites)
+  func `a user enables a daemon of his own and administers it`(suite: String) async throws {
+    let system = try await Container.ready(suite)
+    try await system.shell(
+      """
+      id --user owner >/dev/null 2>&1 || useradd --create-home owner
+      id --user guest >/dev/null 2>&1 || useradd --create-home guest
+      user=$(id --user owner)
+      loginctl enable-linger owner
+      systemctl start "user@$user.service"
+      """)
+    func owner(_ script: String) async throws -> String {
+      try await system.shell(
+        "cd /home/owner; setpriv --reuid=owner --regid=owner --init-groups env HOME=/home/owner "
+          + "XDG_RUNTIME_DIR=/run/user/$(id --user owner) sh -euc '\(script)'")
+    }
+    // The package enables it for nobody.
+    #expect(try await owner("systemctl --user is-enabled identityd.socket || true") == "disabled")
+    let refused = try await owner("identityctl --user ping 2>&1 || echo $?")
+    #expect(
+      refused.contains("run 'systemctl --user restart identityd.socket'") && refused.hasSuffix("\n3"), "\(refused)")
+    _ = try await owner("systemctl --user enable --now identityd.socket 2>&1")
+    #expect(try await owner("identityctl --user --json whoami").contains("\"admin\":true"))
+    #expect(try await owner("identityctl --json whoami").contains("\"admin\":false"))
+    let device = try await owner("identityctl --user get device")
+    // Both are made from the machine-id.
+    #expect(try await owner("identityctl get device") == device)
+    // An admin's verb, which the system's daemon refuses.
+    _ = try await owner("identityctl --user --yes renew device; identityctl --user devices name desk")
+    #expect(try await owner("identityctl --user get device") != device)
+    #expect(try await owner("identityctl --yes renew device 2>&1 || true").contains("denied"))
+    // The state stays over a restart, and is in the home of the user alone.
+    let renewed = try await owner("identityctl --user get device")
+    _ = try await owner("systemctl --user restart identityd.service")
+    #expect(try await owner("identityctl --user get device") == renewed)
+    #expect(
+      try await owner("systemctl --user reload identityd.service; systemctl --user is-active identityd.service")
+        == "active")
+    #expect(try await system.shell("stat --format=%a:%U /home/owner/.local/state/identityd") == "700:owner")
+    // Another user cannot connect, and a contained process of the owner is no admin.
+    let guest = try await system.attempt(
+      "setpriv --reuid=guest --regid=guest --init-groups identityctl --socket=/run/user/$(id --user owner)/identityd/identityd.sock ping"
+    )
+    #expect(guest.status == 3, "\(guest)")
+    let contained = try await owner("unshare --user --map-current-user identityctl --user --json whoami")
+    #expect(contained.contains("\"admin\":false"), "\(contained)")
+    _ = try await owner("systemctl --user disable --now identityd.socket identityd.service 2>&1")
+    try await system.shell("loginctl disable-linger owner; rm -rf /home/owner/.local")
+  }
+}
