@@ -10,7 +10,7 @@ package struct ReportedFault: Equatable, Sendable {
   /// The commands that repair the fault; none for a symptom, because the repair of its cause ends it.
   package var mend: [Remedy] { symptomOf == nil ? fault.mend : [] }
 
-  /// Returns all faults of a report in the order of reading: first the failures, then the warnings, each followed by its
+  /// Returns all faults of a report in the order of reading: first the failures, then the warnings, then the remarks, each followed by its
   /// symptoms.
   ///
   /// - Parameter findings: The findings by the name of their check, in the order of the table.
@@ -18,7 +18,8 @@ package struct ReportedFault: Equatable, Sendable {
     let all = findings.flatMap { name, finding in finding.faults.map { (check: name, fault: $0) } }
     let origins = all.indices.map { origin(of: $0, among: all.map(\.fault)) }
     let causes = all.indices.filter { origins[$0] == $0 }
-    let sorted = causes.filter { !all[$0].fault.isWarning } + causes.filter { all[$0].fault.isWarning }
+    let order: [Finding.Result] = [.failed, .warning, .info]
+    let sorted = order.flatMap { result in causes.filter { all[$0].fault.result == result } }
     return sorted.flatMap { cause in
       let symptoms = all.indices.filter { origins[$0] == cause && $0 != cause }
       return ([cause] + symptoms).map { place in

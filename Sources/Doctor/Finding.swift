@@ -1,8 +1,10 @@
 /// The finding of one check.
 package struct Finding: Equatable, Sendable {
   /// The result of a check. The names appear in `--json` and never change.
-  package enum Result: String, Sendable {
+  package enum Result: String, CaseIterable, Sendable {
     case ok
+    /// The subject works as installed. Another choice exists that some machines need.
+    case info
     /// The subject works, but something about it should be changed.
     case warning
     /// The subject does not work, or is not safe.
@@ -13,8 +15,8 @@ package struct Finding: Equatable, Sendable {
 
   /// A fault that a check found.
   package struct Fault: Equatable, Sendable {
-    /// Whether the fault is only a warning.
-    package let isWarning: Bool
+    /// The severity of the fault alone.
+    package let result: Result
     /// The cause, without a full stop.
     package let cause: String
     /// The commands that repair the fault, in order. If only people can repair it, the commands show more about it.
@@ -24,20 +26,20 @@ package struct Finding: Equatable, Sendable {
     /// The effects that the fault brings about.
     package private(set) var consequences: Set<Effect> = []
 
-    /// The severity of the fault alone.
-    package var result: Result { isWarning ? .warning : .failed }
-
     /// Creates a fault that fails the check.
     static func failure(_ cause: String, _ mend: Remedy...) -> Fault { failure(cause, mend: mend) }
 
     /// Creates a fault that fails the check.
-    static func failure(_ cause: String, mend: [Remedy]) -> Fault { Fault(isWarning: false, cause: cause, mend: mend) }
+    static func failure(_ cause: String, mend: [Remedy]) -> Fault { Fault(result: .failed, cause: cause, mend: mend) }
 
     /// Creates a fault that is only a warning.
     static func warning(_ cause: String, _ mend: Remedy...) -> Fault { warning(cause, mend: mend) }
 
     /// Creates a fault that is only a warning.
-    static func warning(_ cause: String, mend: [Remedy]) -> Fault { Fault(isWarning: true, cause: cause, mend: mend) }
+    static func warning(_ cause: String, mend: [Remedy]) -> Fault { Fault(result: .warning, cause: cause, mend: mend) }
+
+    /// Creates a fault that is only a remark.
+    static func info(_ cause: String, _ mend: Remedy...) -> Fault { Fault(result: .info, cause: cause, mend: mend) }
 
     /// Returns the fault with the effect that it consists of.
     func being(_ effect: Effect) -> Fault {
@@ -69,6 +71,8 @@ package struct Finding: Equatable, Sendable {
     case peersUnknown
     /// The manifests are not in force.
     case manifestsIgnored
+    /// The fleet's service cannot use identityd.
+    case fleetStops
 
     package static func < (one: Effect, other: Effect) -> Bool { one.rawValue < other.rawValue }
   }
@@ -114,8 +118,8 @@ package struct Finding: Equatable, Sendable {
 
   /// The severity of the worst fault; without faults, `ok` or `skipped`.
   package var result: Result {
-    if faults.contains(where: { !$0.isWarning }) { return .failed }
-    if !faults.isEmpty { return .warning }
+    let results: [Result] = [.failed, .warning, .info]
+    if let worst = results.first(where: { result in faults.contains { $0.result == result } }) { return worst }
     return reason == nil ? .ok : .skipped
   }
 }

@@ -35,16 +35,20 @@ struct MachineIDCandidate: Equatable, Sendable {
       let copy = Remedy.root("install", "-m", "0444", bus, MachineIDFacts.path)
       found.append((id, MachineIDCandidate(remedy: copy, place: bus)))
     }
-    let names = (try? ConfigurationAccess.names(in: journal)) ?? []
+    let names = ((try? ConfigurationAccess.names(in: journal)) ?? nil) ?? []
     for name in names.filter({ id(Array($0.utf8)) != nil }).sorted().prefix(limit) {
-      guard let status = try? Folder(path: journal).status(of: name) else { continue }
       let copy = Remedy.root(
-        "sh", "-c",
-        "find \(journal) -maxdepth 1 -inum \(status.inode) -printf '%f\\n' | install -m 0444 /dev/stdin \(MachineIDFacts.path)"
-      )
+        "sh", "-c", "basename \(journal)/\(beginning(of: name, among: names))* >\(MachineIDFacts.path)")
       found.append((name, MachineIDCandidate(remedy: copy, place: "the journal's directory \(journal)")))
     }
     return found
+  }
+
+  /// Returns the beginning of a name that no other name has: few characters, which tell nobody the machine-id.
+  private static func beginning(of name: String, among names: [String]) -> Substring {
+    let others = names.filter { $0 != name }
+    let count = (4...name.count).first { count in !others.contains { $0.hasPrefix(name.prefix(count)) } }
+    return name.prefix(count ?? name.count)
   }
 
   private static func id(_ bytes: [UInt8]) -> String? {

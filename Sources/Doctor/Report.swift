@@ -15,7 +15,7 @@ package struct Report: Sendable {
     self.userID = userID
   }
 
-  /// Whether no check failed. Warnings do not count.
+  /// Whether no check failed. Warnings and remarks do not count.
   package var isGood: Bool { !findings.contains { $0.finding.result == .failed } }
 
   /// Returns the number of checks with a result.
@@ -30,7 +30,9 @@ package struct Report: Sendable {
   // MARK: Text
 
   /// Returns the report as text: a line per check, then each cause with the commands that repair it, and its symptoms.
-  package func text(isColoured: Bool) -> String {
+  ///
+  /// - Parameter wrapped: breaks a paragraph into lines, and adds the last line feed.
+  package func text(isColoured: Bool, wrapped: (String) -> String) -> String {
     func shown(_ text: String, _ emphasis: Emphasis) -> String { emphasis.applied(to: text, isColoured: isColoured) }
     func shown(_ result: Finding.Result) -> String { shown(result.rawValue, result.emphasis) }
     let width = findings.map(\.check.name.count).max() ?? 0
@@ -41,9 +43,13 @@ package struct Report: Sendable {
       return "\(name)\(String(repeating: " ", count: width - name.count))  \(shown(finding.result))\(end)\n"
     }
     let paragraphs = faults.map { reported in
-      let text = "\(reported.check) \(shown(reported.fault.result)): \(WordEncoder.visible(reported.fault.cause))\n"
-      if let origin = reported.symptomOf { return "symptom of \(origin): \(text)" }
-      return "\n" + text + reported.mend.map { "    \(shown($0.text(for: userID), .bold))\n" }.joined()
+      let origin = reported.symptomOf.map { "symptom of \($0): " } ?? ""
+      let result = reported.fault.result
+      let text = wrapped("\(origin)\(reported.check) \(result.rawValue): \(WordEncoder.visible(reported.fault.cause))")
+        .replacing(
+          "\(reported.check) \(result.rawValue):", with: "\(reported.check) \(shown(result)):", maxReplacements: 1)
+      return (origin.isEmpty ? "\n" : "") + text
+        + reported.mend.map { "    \(shown($0.text(for: userID), .bold))\n" }.joined()
     }
     return (lines + paragraphs).joined()
   }
@@ -95,7 +101,7 @@ extension Finding.Result {
   /// The emphasis of the result for people.
   fileprivate var emphasis: Emphasis {
     switch self {
-    case .ok: .green
+    case .ok, .info: .green
     case .warning: .yellow
     case .failed: .red
     case .skipped: .faint

@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 
 /// The status of a path, read without opening the file (stat(2)).
@@ -17,13 +18,16 @@ package struct PathStatus: Equatable, Sendable {
   package let mode: UInt32
   /// The length in bytes.
   package let size: Int64
+  /// The time of the last change of the file or its attributes, in seconds since 1970.
+  package let changed: Int64
 
-  package init(_ kind: Kind, owner: UInt32, group: UInt32, mode: UInt32, size: Int64 = 0) {
+  package init(_ kind: Kind, owner: UInt32, group: UInt32, mode: UInt32, size: Int64 = 0, changed: Int64 = 0) {
     self.kind = kind
     self.owner = owner
     self.group = group
     self.mode = mode
     self.size = size
+    self.changed = changed
   }
 
   /// Reads the status of a path.
@@ -48,7 +52,8 @@ package struct PathStatus: Equatable, Sendable {
       default: .other
       }
     return PathStatus(
-      kind, owner: status.st_uid, group: status.st_gid, mode: status.st_mode & 0o7777, size: Int64(status.st_size))
+      kind, owner: status.st_uid, group: status.st_gid, mode: status.st_mode & 0o7777, size: Int64(status.st_size),
+      changed: Int64(status.st_ctim.tv_sec))
   }
 
   /// Returns a path with all symbolic links resolved (realpath(3)), or nil if the path leads to no file.

@@ -1,3 +1,4 @@
+import ClientFormats
 import Doctor
 import IdentityClient
 import IdentityWire
@@ -10,13 +11,16 @@ extension Program {
     let format = try metricFormat(line)
     guard line.words.count == 1 else { return try ask(line) }
     let file = try metricFile(line)
-    let report = Check.examine(DaemonSocket(line.options["socket"]))
+    let report = Check.examine(try socket(line))
     if let format {
       let severities: [Finding.Result] = [.failed, .warning]
       let samples = severities.map { MetricSample(.checkFindings, report.count(of: $0), $0.rawValue) }
       guard try write(samples, as: format, to: file, line) else { return ExitStatus.outputFailed }
     } else if line.options["quiet"] == nil {
-      let text = line.options["json"] == nil ? report.text(isColoured: try isColoured(line, .output)) : report.json
+      let layout = HelpLayout(width: min(width(of: .output), WindowSize.usualColumns))
+      let text =
+        try line.options["json"] == nil
+        ? report.text(isColoured: isColoured(line, .output)) { layout.wrapped($0, next: 4) } : report.json
       guard show(text, line) else { return ExitStatus.outputFailed }
     }
     return report.isGood ? ExitStatus.success : ExitStatus.checkFailed

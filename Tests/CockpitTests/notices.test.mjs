@@ -27,6 +27,7 @@ test("nothing is said to be in order before all answers are there", () => {
 
 test("the worst is told, even if an answer is missing", () => {
   const findings = (...results) => ({ checks: [], findings: results.map((result) => ({ result })) });
+  assert.equal(summaryOf({ report: findings("info") }).kind, "good");
   assert.equal(summaryOf({ report: findings("warning") }).kind, "warning");
   assert.equal(summaryOf({ report: findings("warning", "failed") }).kind, "bad");
   assert.equal(summaryOf({ report: findings("failed"), status: null }).kind, "bad");

@@ -46,6 +46,37 @@ struct FleetJudgementTests {
     }
   }
 
+  @Test func `a refused configuration opens its file, and a refused password names its credential`() {
+    var facts = FleetFacts(unit: Self.enabled, state: "none")
+    for (refusal, file) in [
+      (
+        "/etc/identityd/identity-fleet.conf.d/site.conf:3: [Fleet] Broker= cannot be 'x'",
+        "/etc/identityd/identity-fleet.conf.d/site.conf"
+      ),
+      ("AdminGroup=x: there is no such group", "/etc/identityd/identity-fleet.conf"),
+    ] {
+      facts.refusal = refusal
+      #expect(facts.finding.faults.count == 1 && facts.finding.faults[0].cause.hasSuffix(refusal))
+      #expect(
+        facts.finding.faults[0].mend.map { $0.text(for: 0) } == [
+          "${EDITOR:-vi} \(file)", "systemctl restart identity-fleet.service",
+        ])
+    }
+    facts = FleetFacts(unit: Self.enabled, state: "refused", words: ["broker": "mqtts://b"])
+    #expect(
+      facts.finding.faults[0].cause.hasSuffix("the password is that of the account, which the broker has to know"))
+    facts.passwordFile = "/etc/credstore/fleet.password"
+    #expect(facts.finding.faults[0].cause.hasSuffix("the password is the credential in /etc/credstore/fleet.password"))
+    // A reload does not read a credential again.
+    #expect(facts.finding.faults[0].mend.last?.text(for: 0) == "systemctl restart identity-fleet.service")
+  }
+
+  @Test func `a service that a store stops is a symptom of the store`() {
+    let store = StoreFacts(examination(.answered, [("store", "read-only"), ("store-reason", "x")])).finding
+    let reported = ReportedFault.ordered([("store", store), ("fleet", finding("none"))])
+    #expect(reported.map(\.symptomOf) == [nil, "store"])
+  }
+
   @Test func `the clock is named if it can be the cause, and a twin only once`() {
     let words = ["broker": "mqtts://b", "reason": "certificate verify failed"]
     #expect(finding("waiting", words, isSynchronized: false).faults[0].cause.contains("the clock is not synchronized"))

@@ -30,7 +30,7 @@ struct ReportTests {
   }
 
   @Test func `checks are listed first, then each cause with its remedy and its symptoms`() {
-    let text = Report(findings, for: 1_000).text(isColoured: false)
+    let text = Report(findings, for: 1_000).text(isColoured: false) { $0 + "\n" }
     #expect(
       text == """
         good         ok
@@ -50,10 +50,25 @@ struct ReportTests {
     #expect(!text.unicodeScalars.contains { WordEncoder.isHidden($0) && $0 != "\n" })
   }
 
+  @Test func `causes are broken into lines, and commands are not`() {
+    let text = Report(findings, for: 0).text(isColoured: false) { $0.replacing(" ", with: "\n  ") + "\n" }
+    #expect(text.contains("\nbad\n  failed:\n  line\\u000afeed\n    rm '/a b'\n"))
+  }
+
+  @Test func `remarks follow warnings, and are no fault`() {
+    let report = Report(
+      Self.named([
+        ("a", Finding([.info("x", .root("x"))])), ("b", Finding([.warning("y", .root("y")), .info("z", .root("z"))])),
+      ]), for: 0)
+    let text = report.text(isColoured: false) { $0 + "\n" }
+    #expect(text.hasPrefix("a  info\nb  warning\n\nb warning: y\n"), "\(text)")
+    #expect(report.isGood && report.count(of: .warning) == 1 && report.count(of: .info) == 1)
+  }
+
   @Test func `a coloured report has the same text, with an emphasis of results, notes and commands`() {
     let report = Report(findings, for: 1_000)
-    let text = report.text(isColoured: true)
-    #expect(text.replacing(/\u{1b}\[\d+m/, with: "") == report.text(isColoured: false))
+    let text = report.text(isColoured: true) { $0 + "\n" }
+    #expect(text.replacing(/\u{1b}\[\d+m/, with: "") == report.text(isColoured: false) { $0 + "\n" })
     for line in [
       "good         \u{1b}[32mok\u{1b}[0m\n",
       "late         \u{1b}[31mfailed\u{1b}[0m  \u{1b}[2msymptom of bad\u{1b}[0m\n",
@@ -64,7 +79,7 @@ struct ReportTests {
   }
 
   @Test func `remedies for root have no sudo`() {
-    #expect(!Report(findings, for: 0).text(isColoured: false).contains("sudo"))
+    #expect(!Report(findings, for: 0).text(isColoured: false) { $0 + "\n" }.contains("sudo"))
   }
 
   @Test func `JSON is one document with the content of the text and no hidden characters`() throws {

@@ -110,13 +110,14 @@ struct JSONSchemaTests {
     let textOrNull: Schema = ["anyOf": [text, ["type": "null"]]]
     let checks = Check.all.map { check in
       let facts = object(named(check.facts.map { ($0.name, schema(of: $0)) }))
-      let result: Schema = ["enum": ["ok", "warning", "failed", "skipped"]]
+      let result: Schema = ["enum": Finding.Result.allCases.map(\.rawValue)]
       let properties = ["name": ["const": check.name], "result": result, "reason": textOrNull, "facts": facts]
       return object(properties, required: properties.keys.sorted())
         .merging(["description": check.summary]) { $1 }
     }
+    let faults = Finding.Result.allCases.filter { ![.ok, .skipped].contains($0) }.map(\.rawValue)
     let finding: Schema = [
-      "check": ["enum": Check.all.map(\.name)], "result": ["enum": ["warning", "failed"]], "cause": text,
+      "check": ["enum": Check.all.map(\.name)], "result": ["enum": faults], "cause": text,
       "symptom-of": textOrNull, "mend": texts,
     ]
     let findings = object(finding, required: finding.keys.sorted())

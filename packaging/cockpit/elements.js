@@ -61,6 +61,7 @@ export function time(text) {
 export function mark(kind) {
   const [sign, word] = {
     good: ["✓", _("in order")],
+    info: ["i", _("note")],
     warning: ["!", _("warning")],
     bad: ["✗", _("fault")],
     none: ["–", _("skipped")],

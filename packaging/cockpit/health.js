@@ -2,7 +2,7 @@
 import { _, draw, element, format, mark, remedy, value } from "./elements.js";
 
 const { cockpit } = window;
-const KINDS = { ok: "good", warning: "warning", failed: "bad", skipped: "none" };
+const KINDS = { ok: "good", info: "info", warning: "warning", failed: "bad", skipped: "none" };
 
 /**
  * Runs the check, with administrative access where there is one.

@@ -88,7 +88,8 @@ export function drawNotices(page) {
 export function summary({ follower, status, report }, found) {
   if (follower.state.name === "connecting") return { kind: "none", text: _("connecting …") };
   const kinds = new Set(found.map(({ kind }) => kind));
-  for (const finding of report?.findings ?? []) kinds.add(finding.result === "failed" ? "bad" : "warning");
+  const grades = { failed: "bad", warning: "warning", info: "good" };
+  for (const finding of report?.findings ?? []) kinds.add(grades[finding.result] ?? "warning");
   if (kinds.has("bad")) return { kind: "bad", text: _("needs attention now") };
   if (kinds.has("warning")) return { kind: "warning", text: _("needs attention") };
   if (!report || status === null) return { kind: "none", text: _("not known") };

@@ -50,6 +50,6 @@ struct ClockFacts: Sendable {
   }
 
   private func fault(_ isWarning: Bool, _ cause: String) -> Finding.Fault {
-    Finding.Fault(isWarning: isWarning, cause: cause + service.lack, mend: service.mend)
+    Finding.Fault(result: isWarning ? .warning : .failed, cause: cause + service.lack, mend: service.mend)
   }
 }

@@ -15,7 +15,7 @@ struct ConfigurationFacts: Sendable {
 }
 
 extension ConfigurationFacts {
-  private static let program = "/usr/sbin/identityd"
+  private static let program = Remedy.daemon
   private static let folder = "/etc/identityd"
   private static let refusalMark = "identityd: err: configuration refused: "
   private static let warningMark = "identityd: warning: "
@@ -76,9 +76,9 @@ extension ConfigurationFacts {
     if let refusal {
       let cause = "the daemon refuses the configuration, and a restart would fail: \(refusal)"
       found.append(
-        Finding.Fault(isWarning: false, cause: cause, mend: [edit(refusal)] + resume).causing(.serviceFails))
+        .failure(cause, mend: [edit(refusal)] + resume).causing(.serviceFails))
     }
-    found += warnings.map { Finding.Fault(isWarning: true, cause: $0, mend: [edit($0)] + resume) }
+    found += warnings.map { .warning($0, mend: [edit($0)] + resume) }
     return Finding(
       found, skipped: reason,
       facts: reason == nil ? facts(("refusal", refusal), ("warnings", "\(warnings.count)")) : [])

@@ -13,6 +13,10 @@ struct FleetFacts: Sendable {
   var unknown: String?
   /// Whether identityd suspects that another machine has its identifiers, which another check finds.
   var isSuspect = false
+  /// The reason why the service refuses its configuration; nil if it accepts it, or was not asked.
+  var refusal: String?
+  /// The file with the password for the broker; nil if there is none.
+  var passwordFile: String?
   /// Whether a time source keeps the clock synchronized; nil if this process may not ask the kernel.
   var isSynchronized: Bool?
 }
@@ -25,6 +29,8 @@ extension FleetFacts {
   init(_ examination: Examination) {
     unit = examination.units.units[Self.service] ?? [:]
     isSynchronized = Clock.isSynchronized
+    if isInUse { refusal = Self.refusalOfConfiguration }
+    passwordFile = Self.passwordFiles.first { ((try? PathStatus.of($0)) ?? nil) != nil }
     guard let answers = examination.answers else {
       unknown = Examination.unreached
       return
@@ -36,6 +42,29 @@ extension FleetFacts {
       let parts = word.split(separator: "=", maxSplits: 1).map(String.init)
       if parts.count == 2 { words[parts[0]] = parts[1] }
     }
+  }
+
+  private static let program = "/usr/sbin/identity-fleet"
+  private static let configuration = "/etc/identityd/identity-fleet.conf"
+  /// The exit status of a refused configuration (identity-fleet(8)).
+  private static let refusedStatus: Int32 = 78
+  private static let refusalMark = "identity-fleet: err: configuration refused: "
+  /// The places in which systemd looks for the credential of the shipped unit (systemd.exec(5), LoadCredential=).
+  private static let passwordFiles = ["/etc", "/run", "/usr/local/lib", "/usr/lib"].flatMap { folder in
+    ["\(folder)/credstore/fleet.password", "\(folder)/credstore.encrypted/fleet.password"]
+  }
+
+  /// Asks the program of the service about its configuration. Nil if it accepts the configuration, or this user may not
+  /// read all of it.
+  private static var refusalOfConfiguration: String? {
+    guard
+      let outcome = try? ChildProcess.run(
+        [program, "--check-config"], reading: .standardError, until: Examination.deadline),
+      outcome.status == refusedStatus
+    else { return nil }
+    let lines = String(decoding: outcome.output, as: UTF8.self).split(separator: "\n")
+    let reason = lines.first { $0.hasPrefix(refusalMark) }?.dropFirst(refusalMark.utf8.count)
+    return reason.flatMap { $0.hasSuffix(SystemError.text(of: SystemError.accessDenied)) ? nil : String($0) }
   }
 
   private var isOpen: Bool { state != nil && state != "none" }
@@ -55,17 +84,27 @@ extension FleetFacts {
       ("service", unit["ActiveState"]), ("state", state), ("broker", words["broker"]), ("reason", words["reason"]),
       ("connected", words["connected"]), ("twin", words["twin"]), ("alone", words["alone"]), ("keys", words["keys"]),
       ("removed", words["removed"]), ("superseded", words["superseded"]))
+    if let refused { return Finding([refused], facts: facts) }
     if let unknown { return Finding(skipped: unknown, facts: facts) }
     return Finding([stopped ?? connection ?? membership, storage, twin, loneliness].compactMap { $0 }, facts: facts)
+  }
+
+  private var refused: Finding.Fault? {
+    guard let refusal else { return nil }
+    let file = file(in: refusal, endingWith: ".conf") ?? Self.configuration
+    return .failure(
+      "\(Self.service) refuses its configuration: \(refusal)", .edit(asRoot: true, [file]),
+      .root("systemctl", "restart", Self.service))
   }
 
   private var stopped: Finding.Fault? {
     guard !isOpen else { return nil }
     let end = unit["StatusText"].flatMap { $0.isEmpty ? nil : ": \($0)" } ?? ""
-    return .failure(
+    return Finding.Fault.failure(
       "\(Self.service) does not use identityd (\(unit["ActiveState"] ?? "unknown"))\(end); "
         + "see 'journalctl --unit=\(Self.service)'", .root("systemctl", "reset-failed", Self.service),
-      .root("systemctl", "restart", Self.service))
+      .root("systemctl", "restart", Self.service)
+    ).being(.fleetStops)
   }
 
   private var connection: Finding.Fault? {
@@ -77,9 +116,13 @@ extension FleetFacts {
         "the keys of the account cannot be read: \(reason ?? "the items are locked")", Self.status
       ).being(.itemsUnavailable)
     case "refused":
+      // A reload reads the configuration, but only a restart passes the credential anew.
+      let source =
+        passwordFile.map { "the password is the credential in \($0)" }
+        ?? "without the credential fleet.password, the password is that of the account, which the broker has to know"
       return .failure(
-        "\(broker) refuses the user or the password: \(reason ?? "unknown reason")",
-        .root("identityctl", "fleet", "credentials"), .root("systemctl", "reload", Self.service))
+        "\(broker) refuses the user or the password: \(reason ?? "unknown reason"); \(source)",
+        .root("identityctl", "fleet", "credentials"), .root("systemctl", "restart", Self.service))
     case "waiting", "connecting":
       guard let reason else { return nil }
       let clock =

@@ -1,4 +1,5 @@
 import Glibc
+import IdentityCore
 import LinuxSystem
 
 /// The manifests and their folders.
@@ -20,9 +21,25 @@ struct ManifestFacts: Sendable {
   var reload = Remedy.root("systemctl", "reload", UnitStates.service)
   /// The examined folders, and the manifests in them.
   var places: [Place] = []
-  /// Manifests that name a service without a user, and whose service runs as several users. Each entry also names the
-  /// service and its users.
-  var shared: [(path: String, unit: String, users: [UInt32])] = []
+  /// A manifest that names a service which runs.
+  struct Claim: Sendable {
+    /// The path of the manifest.
+    let path: String
+    let unit: String
+    /// The users that the manifest names.
+    let named: [String]
+    /// The users that the service runs as.
+    var running: [UInt32] = []
+  }
+
+  /// The manifests of services that run.
+  var claims: [Claim] = []
+  /// The names and IDs of users that matter to the claims.
+  var users: [String: UInt32] = [:]
+  /// The lowest ID of a regular user.
+  var firstRegular: UInt32 = 1_000
+  /// The manifests that were installed a moment ago, whose package may still be creating its user.
+  var fresh: Set<String> = []
   /// Whether this is the system's daemon, whose manifests must belong to root.
   let isSystem: Bool
 }
@@ -41,41 +58,58 @@ extension ManifestFacts {
     faults = examination.answers?.all("manifest-fault")
     faultCount = examination.answers?["manifest-faults"]
     let said = examination.answers?.all("manifest-folder") ?? []
-    var units: [(path: String, unit: String)] = []
+    var found: [Claim] = []
+    let now = Clock.realtimeMilliseconds / 1_000
     for folder in said.isEmpty ? Self.usualFolders : said {
       places.append(Place(path: folder, status: (try? PathStatus.of(folder)) ?? nil))
       let names = (try? ConfigurationAccess.names(in: folder)) ?? nil
       for name in (names ?? []).prefix(Self.most) where name.hasSuffix(".app") {
         let path = "\(folder)/\(name)"
-        places.append(Place(path: path, status: (try? PathStatus.of(path)) ?? nil))
-        if let unit = Self.unitAlone(in: path) { units.append((path, unit)) }
+        let status = (try? PathStatus.of(path)) ?? nil
+        places.append(Place(path: path, status: status))
+        if let status, (0...Self.secondsOfInstallation).contains(now - status.changed) { fresh.insert(path) }
+        if let claim = Self.claim(in: path) { found.append(claim) }
       }
     }
-    let users = UnitUsers.running(in: Set(units.map(\.unit)))
-    shared = units.compactMap { path, unit in
-      users[unit].flatMap { $0.count > 1 ? (path: path, unit: unit, users: $0) : nil }
+    let running = UnitUsers.running(in: Set(found.map(\.unit)))
+    firstRegular = (try? Accounts.firstRegularUser()) ?? firstRegular
+    for var claim in found {
+      claim.running = running[claim.unit] ?? []
+      guard !claim.running.isEmpty else { continue }
+      claims.append(claim)
+      for name in claim.named { users[name] = (try? Accounts.userID(named: name)) ?? nil }
+      for user in claim.running {
+        if let name = (try? Accounts.userName(of: user)) ?? nil { users[name] = user }
+      }
     }
   }
 
-  /// Returns the service that a manifest names, if the manifest names no user.
-  private static func unitAlone(in path: String) -> String? {
+  /// The time that an installation may take between a manifest and its user.
+  private static let secondsOfInstallation: Int64 = 30
+
+  /// Returns the service and the users that a manifest names; nil if it names no service.
+  private static func claim(in path: String) -> Claim? {
     guard case .bytes(let bytes)? = try? ConfigurationAccess.read(path: path, limit: 65_536) else { return nil }
     let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n")
-    func value(of name: String) -> Substring? {
-      lines.last { $0.hasPrefix("\(name)=") }?.dropFirst(name.utf8.count + 1)
+    func values(of name: String) -> [String] {
+      lines.filter { $0.hasPrefix("\(name)=") }.map { String($0.dropFirst(name.utf8.count + 1)) }
     }
-    guard value(of: "User") == nil, let unit = value(of: "Unit"), !unit.isEmpty else { return nil }
-    return String(unit)
+    guard let unit = values(of: "Unit").last, !unit.isEmpty else { return nil }
+    return Claim(
+      path: path, unit: unit, named: values(of: "User").flatMap { $0.split(separator: " ").map(String.init) })
   }
 
   /// The judgement of the facts.
   var finding: Finding {
     let folders = places.filter { $0.status?.kind == .folder }.map(\.path)
     let found =
-      (faults ?? []).map(fault) + [untoldFault].compactMap { $0 } + places.flatMap(rightsFaults)
-      + shared.map(sharingFault)
+      (faults ?? []).filter { !isSettling($0) }.map(fault) + [untoldFault].compactMap { $0 }
+      + places.flatMap(rightsFaults)
+      + claims.compactMap(claimFault)
+    let settling =
+      (faults ?? []).contains(where: isSettling) ? "a package is being installed; run the check again" : nil
     return Finding(
-      found, skipped: faults == nil ? Examination.unreached : nil,
+      found, skipped: faults == nil ? Examination.unreached : settling,
       facts: facts(
         ("faults", faults.map { faultCount ?? "\($0.count)" })) + [Finding.Fact("folders", list: folders)])
   }
@@ -87,8 +121,19 @@ extension ManifestFacts {
     return .failure(Examination.untold("\(count) in the manifests; the text"), ask)
   }
 
+  /// Whether a fault is that of a package which is being installed: its manifest is there, and its user is not yet.
+  private func isSettling(_ text: String) -> Bool {
+    Self.namesMissingUser(text) && !fresh.isDisjoint(with: Self.files(in: text))
+  }
+
+  private static func namesMissingUser(_ text: String) -> Bool { text.hasSuffix(" does not exist yet") }
+
   private func fault(_ text: String) -> Finding.Fault {
     let files = Self.files(in: text)
+    if Self.namesMissingUser(text) { return .failure(text, .root("systemd-sysusers"), reload) }
+    if !files.isEmpty, text.contains(SystemError.text(of: EACCES)) {
+      return Finding.Fault.failure(text, .root("chmod", "o+r", files[0]), reload).being(.manifestsIgnored)
+    }
     if !files.isEmpty {
       let edit = Remedy.edit(asRoot: true, files)
       // An unknown setting: the rest of the file is in force.
@@ -102,12 +147,28 @@ extension ManifestFacts {
     return Finding.Fault.failure(text, reload).being(.manifestsIgnored)
   }
 
-  /// Returns the warning for a manifest that leaves open which of several users of its service is the app.
-  private func sharingFault(_ path: String, _ unit: String, _ users: [UInt32]) -> Finding.Fault {
-    let numbers = users.map { "\($0)" }.joined(separator: ", ")
+  /// Returns the warning for a manifest that admits none of the users of its service, or leaves open which of several
+  /// is the app.
+  private func claimFault(_ claim: Claim) -> Finding.Fault? {
+    let edit = Remedy.edit(asRoot: true, [claim.path])
+    let named = claim.named.compactMap { users[$0] }
+    let ranges = UserRanges(firstRegular: firstRegular)
+    let admitted = claim.running.filter { claim.named.isEmpty ? ranges.isForServices($0) : named.contains($0) }
+    if admitted.isEmpty {
+      let names = claim.running.map { user in users.filter { $0.value == user }.keys.min() ?? "\(user)" }
+      let setting =
+        claim.named.isEmpty
+        ? "without User=, which admits no regular user" : "with User=\(claim.named.joined(separator: " "))"
+      return .warning(
+        "\(claim.path) names Unit=\(claim.unit) \(setting), but \(claim.unit) runs as \(names.joined(separator: ", ")): "
+          + "its processes are another app. If they are this app, add the line "
+          + "'User=\((claim.named + names).joined(separator: " "))'", edit, reload)
+    }
+    guard claim.named.isEmpty, claim.running.count > 1 else { return nil }
+    let numbers = claim.running.map { "\($0)" }.joined(separator: ", ")
     return .warning(
-      "\(path) names Unit=\(unit) without User=, but \(unit) runs as several users (\(numbers)): the app is root and "
-        + "all system users of the unit; name the intended users with User=", .edit(asRoot: true, [path]))
+      "\(claim.path) names Unit=\(claim.unit) without User=, but \(claim.unit) runs as several users (\(numbers)): the "
+        + "app is root and all system users of the unit; name the intended users with User=", edit)
   }
 
   /// Returns the files that a fault names as `PATH: …`, `PATH:LINE: …` or `PATH and PATH both claim …`.
@@ -137,7 +198,8 @@ extension ManifestFacts {
       found.append(
         .failure(
           "\(place.path) has mode \(octal(status.mode)): the daemon cannot read it",
-          .root("chmod", status.kind == .folder ? "o+rx" : "o+r", place.path)))
+          .root("chmod", status.kind == .folder ? "o+rx" : "o+r", place.path), reload
+        ).causing(.manifestsIgnored))
     }
     return found
   }

@@ -37,7 +37,7 @@ struct MasterKeyFacts: Sendable {
     case "file":
       let cause =
         "the master key of the items is a file in the state directory: a copy of the directory reveals the items"
-      return Finding([.warning(cause, .root("identityd-setup-key"))], facts: facts)
+      return Finding([.info(cause, .root("identityd-setup-key"))], facts: facts)
     default: return Finding([unavailable.being(.itemsUnavailable)], facts: facts)
     }
   }

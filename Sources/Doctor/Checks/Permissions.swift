@@ -15,8 +15,10 @@ struct PermissionFacts: Sendable {
   var stateDirectory: String?
   /// The state directory; nil if it is unknown or missing.
   var state: Place?
-  /// The files in the state directory; nil if this user may not list them.
+  /// The daemon's files in the state directory; nil if this user may not list them.
   var files: [Place]?
+  /// The files in the state directory that are none of the daemon's.
+  var foreign: [Place] = []
   /// The required owner of the state: the user `identityd`, or else the owner of the state directory.
   var owner: UInt32?
   /// The socket and its folder.
@@ -24,6 +26,8 @@ struct PermissionFacts: Sendable {
   var socketFolder: Place?
   /// The folders and files of the configuration.
   var configuration: [Place] = []
+  /// The remedies that follow a change of the state directory.
+  var resume: [Remedy] = []
 }
 
 extension PermissionFacts {
@@ -32,6 +36,7 @@ extension PermissionFacts {
   /// Gathers the facts.
   init(_ examination: Examination) {
     isSystem = examination.isSystem
+    resume = examination.answers == nil && isSystem ? [.resetUnits, .restartUnits] : [examination.restart]
     let path = examination.socketPath
     socket = Self.place(path)
     socketFolder = Self.place(Folder.path(around: path) + ".").map {
@@ -49,7 +54,14 @@ extension PermissionFacts {
     state = place
     owner = (isSystem ? (try? Accounts.userID(named: "identityd")) ?? nil : nil) ?? place.status.owner
     guard let names = (try? ConfigurationAccess.names(in: folder)) ?? nil else { return }
-    files = names.compactMap { Self.place("\(folder)/\($0)", followsLink: false) }
+    let places = names.map { (name: $0, place: Self.place("\(folder)/\($0)", followsLink: false)) }
+    files = places.filter { Self.isOwn($0.name) }.compactMap(\.place)
+    foreign = places.filter { !Self.isOwn($0.name) }.compactMap(\.place)
+  }
+
+  /// Returns whether a name is one of the daemon's in the state directory (identityd(8), THE STATE DIRECTORY).
+  static func isOwn(_ name: String) -> Bool {
+    ["identityd.db", "store.key", "master.key", "witness", "lock"].contains { name == $0 || name.hasPrefix("\($0)") }
   }
 
   private static func place(_ path: String, followsLink: Bool) -> Place? {
@@ -68,6 +80,7 @@ extension PermissionFacts {
     var found: [Finding.Fault] = []
     if let state { found += stateFaults(state) }
     for file in files ?? [] { found += fileFaults(file) }
+    if let fault = foreignFault { found.append(fault) }
     for place in configuration where isSystem && place.status.owner != 0 {
       found.append(
         .failure(
@@ -95,22 +108,38 @@ extension PermissionFacts {
     guard state.status.kind == .folder else {
       return [.failure("\(state.path) is not a directory, or is a symbolic link", .anybody("ls", "-ld", state.path))]
     }
-    return rightFaults(state, "0700", others: 0o077)
+    return rightFaults(state, "0700", others: 0o077, own: 0o700)
   }
 
   private func fileFaults(_ file: Place) -> [Finding.Fault] {
     guard file.status.kind == .regular else {
       return [.failure("\(file.path) is not a regular file", .command(asRoot: isSystem, ["rm", "-r", file.path]))]
     }
-    return rightFaults(file, "0600", others: 0o177)
+    return rightFaults(file, "0600", others: 0o177, own: 0o600)
   }
+
+  /// The warning of files that the daemon neither reads nor removes.
+  private var foreignFault: Finding.Fault? {
+    guard !foreign.isEmpty, let stateDirectory else { return nil }
+    let names = foreign.prefix(Self.mostNamed).map { String($0.path.dropFirst(stateDirectory.utf8.count + 1)) }
+    let more = foreign.count > names.count ? " and \(foreign.count - names.count) more" : ""
+    let bytes = foreign.reduce(0) { $0 + $1.status.size }
+    return .warning(
+      "\(stateDirectory) has files that are not identityd's: \(names.joined(separator: " "))\(more), "
+        + "\(bytes >> 10) KiB in all; move them elsewhere, for example into the home of their owner",
+      .command(asRoot: isSystem, ["ls", "-l", stateDirectory]))
+  }
+
+  /// The number of files that a finding names.
+  private static let mostNamed = 8
 
   /// Returns the faults of owner and mode.
   ///
   /// - Parameters:
   ///   - mode: The mode that the remedy sets, in octal.
   ///   - others: The permission bits that must not be set.
-  private func rightFaults(_ place: Place, _ mode: String, others: UInt32) -> [Finding.Fault] {
+  ///   - own: The permission bits that must be set.
+  private func rightFaults(_ place: Place, _ mode: String, others: UInt32, own: UInt32) -> [Finding.Fault] {
     var found: [Finding.Fault] = []
     if let owner, place.status.owner != owner {
       let name = isSystem ? "identityd:identityd" : "\(owner)"
@@ -119,11 +148,15 @@ extension PermissionFacts {
           "\(place.path) belongs to uid \(place.status.owner), not to uid \(owner)", .root("chown", name, place.path)
         ).causing(.serviceFails, .storeFails))
     }
-    if place.status.mode & others != 0 {
+    let cause = "\(place.path) has mode \(octal(place.status.mode)), not \(mode)"
+    let change = Remedy.command(asRoot: isSystem, ["chmod", mode, place.path])
+    if place.status.mode & own != own {
+      let fault = Finding.Fault.failure("\(cause): the daemon cannot use it", mend: [change] + resume)
       found.append(
-        .failure(
-          "\(place.path) has mode \(octal(place.status.mode)), not \(mode)",
-          .command(asRoot: isSystem, ["chmod", mode, place.path])))
+        place.path.hasSuffix("/master.key")
+          ? fault.causing(.itemsUnavailable) : fault.causing(.serviceFails, .storeFails, .unreachable))
+    } else if place.status.mode & others != 0 {
+      found.append(.failure(cause, change))
     }
     return found
   }

@@ -12,6 +12,8 @@ struct SpaceFacts: Sendable {
   var mount: Mount?
   /// The daemon's copy of the mount, in the mount namespace of the service; nil if it is unknown.
   var daemonMount: Mount?
+  /// The names and lengths of the files in the state directory that are none of the daemon's.
+  var foreign: [(name: String, size: Int64)] = []
   /// The remedies that follow the remount: none for a daemon whose store is in order.
   var resume: [Remedy] = []
 
@@ -36,6 +38,10 @@ extension SpaceFacts {
     } else if examination.isSystem {
       resume = [.resetUnits, .restartUnits]
     }
+    let names = ((try? ConfigurationAccess.names(in: folder)) ?? nil) ?? []
+    foreign = names.filter { !PermissionFacts.isOwn($0) }.compactMap { name in
+      ((try? PathStatus.of("\(folder)/\(name)", followsLink: false)) ?? nil).map { (name, $0.size) }
+    }
     do throws(SystemError) {
       space = try FileSystemSpace(of: folder)
     } catch {
@@ -47,23 +53,31 @@ extension SpaceFacts {
   var finding: Finding {
     guard let folder, let space else { return Finding(skipped: reason) }
     var found = readOnly(folder)
-    let room = "\(space.freeBytes >> 20) MiB are free on the file system of \(folder)"
+    let room = "\(space.freeBytes >> 20) MiB are free on the file system of \(folder)\(foreignFiles(folder))"
+    let look = foreign.isEmpty ? Remedy.anybody("df", "-h", folder) : .root("ls", "-lh", folder)
     if space.freeBytes < Self.failing.bytes {
-      found.append(.failure("only \(room)", .anybody("df", "-h", folder)).causing(.serviceFails, .storeFails))
+      found.append(.failure("only \(room)", look).causing(.serviceFails, .storeFails, .fleetStops))
     } else if space.freeBytes < Self.short.bytes {
-      found.append(.warning("only \(room)", .anybody("df", "-h", folder)))
+      found.append(.warning("only \(room)", look))
     }
     if let files = space.freeFiles, files < Self.short.files {
       let cause = "only \(files) more files can be created on the file system of \(folder)"
       let show = Remedy.anybody("df", "-i", folder)
       found.append(
         files < Self.failing.files
-          ? .failure(cause, show).causing(.serviceFails, .storeFails) : .warning(cause, show))
+          ? .failure(cause, show).causing(.serviceFails, .storeFails, .fleetStops) : .warning(cause, show))
     }
     return Finding(
       found,
       facts: facts(
         ("directory", folder), ("free-bytes", "\(space.freeBytes)"), ("free-files", space.freeFiles.map { "\($0)" })))
+  }
+
+  /// The part of a text that names the files which are none of the daemon's; empty without such files.
+  private func foreignFiles(_ folder: String) -> String {
+    if foreign.isEmpty { return "" }
+    let largest = foreign.sorted { $0.size > $1.size }.prefix(4).map { "\($0.name) (\($0.size >> 10) KiB)" }
+    return ". These files there are not identityd's: \(largest.joined(separator: ", ")); move them elsewhere"
   }
 
   /// Returns the fault of a mount that is read-only for everybody, or for the daemon alone; none if the daemon can write.
@@ -74,12 +88,12 @@ extension SpaceFacts {
       let options = mount.isFileSystemReadOnly ? "remount,rw" : "remount,bind,rw"
       let cause = "\(folder) is on a file system that is mounted read-only at \(mount.path)"
       let fault = Finding.Fault.failure(cause, mend: [.root("mount", "-o", options, mount.path)] + resume)
-      return [fault.causing(.serviceFails, .storeFails)]
+      return [fault.causing(.serviceFails, .storeFails, .fleetStops)]
     }
     guard let daemonMount, daemonMount.isReadOnly, !resume.isEmpty else { return [] }
     let cause =
       "\(folder) can be written, but not by the daemon: its copy of the mount at \(daemonMount.path) is from the time "
       + "when the mount was read-only, and only a restart makes a new copy"
-    return [.failure(cause, mend: resume).causing(.storeFails)]
+    return [.failure(cause, mend: resume).causing(.storeFails, .fleetStops)]
   }
 }

@@ -78,7 +78,7 @@ extension StoreFacts {
       let isKey = reason.contains("store.key")
       fault = restore(isKey ? "store.key" : nil, reason, folder).causing(.itemsUnavailable, .peersUnknown)
     }
-    return fault.being(.storeFails).causing(.manifestsIgnored)
+    return fault.being(.storeFails).causing(.manifestsIgnored, .fleetStops)
   }
 
   /// The fault of files that were deleted under the daemon, which still has their content.
@@ -113,6 +113,6 @@ extension StoreFacts {
       mend.append(.command(asRoot: isSystem, ["cp", "-a", "COPY", folder]))
     }
     if isSystem { mend.append(.startUnits) }
-    return Finding.Fault(isWarning: false, cause: reason + loss, mend: mend)
+    return .failure(reason + loss, mend: mend)
   }
 }

@@ -6,6 +6,13 @@ struct UnitFacts: Sendable {
   let states: UnitStates
   /// Whether the user that the service runs as exists.
   var hasUser = true
+  /// The state of the daemon's program.
+  var program = Program.executable
+
+  /// The states of the daemon's program.
+  enum Program: Sendable {
+    case executable, missing, notExecutable
+  }
 }
 
 extension UnitFacts {
@@ -19,6 +26,14 @@ extension UnitFacts {
     states = examination.units
     // A name service that cannot answer is no proof that the user is missing.
     do { hasUser = try Accounts.userID(named: Self.user) != nil } catch {}
+    // A program that this user may not look at is no proof that it is missing.
+    do {
+      if let status = try PathStatus.of(Remedy.daemon) {
+        program = status.kind == .regular && status.mode & 0o111 == 0o111 ? .executable : .notExecutable
+      } else {
+        program = .missing
+      }
+    } catch {}
   }
 
   /// The judgement of the facts.
@@ -37,13 +52,13 @@ extension UnitFacts {
     for (name, unit) in both where unit["LoadState"] != "loaded" {
       return [unloaded(name, unit).causing(.unreachable)]
     }
-    return missingUser + stopped(both).map { $0.causing(.unreachable) } + warnings(both)
+    return missingUser + missingProgram + stopped(both).map { $0.causing(.unreachable) } + warnings(both)
   }
 
   private func unloaded(_ name: String, _ unit: [String: String]) -> Finding.Fault {
     guard unit["LoadState"] == "masked" else {
       let state = unit["LoadState"] ?? "unknown"
-      return .failure("\(name) is not loaded: \(state)", .root("apt-get", "install", "--reinstall", "identityd"))
+      return .failure("\(name) is not loaded: \(state)", .reinstall)
     }
     // A mask that lasts until the next boot is in another folder, which `unmask` ignores without `--runtime`.
     let unmask = ["systemctl", "unmask"] + (unit["UnitFileState"] == "masked-runtime" ? ["--runtime"] : [])
@@ -58,6 +73,12 @@ extension UnitFacts {
       "the user \(Self.user), which \(Self.service) runs as, does not exist", .root("systemd-sysusers"), .resetUnits,
       .root("systemctl", "restart", Self.socket, Self.service))
     return [fault.causing(.serviceFails, .unreachable)]
+  }
+
+  private var missingProgram: [Finding.Fault] {
+    guard program != .executable else { return [] }
+    let cause = "\(Remedy.daemon) \(program == .missing ? "does not exist" : "is not executable for every user")"
+    return [.failure(cause, .reinstall, .resetUnits, .restartUnits).causing(.serviceFails, .unreachable)]
   }
 
   /// Returns the fault of a unit that does not run as it should; none if both do.
@@ -96,6 +117,14 @@ extension UnitFacts {
 }
 
 extension Remedy {
+  /// The path of the daemon's program.
+  static let daemon = "/usr/sbin/identityd"
+  /// The command that installs the files of the package again.
+  static var reinstall: Remedy {
+    let hasAPT = (try? PathStatus.of("/usr/bin/apt-get")) ?? nil != nil
+    return hasAPT
+      ? root("apt-get", "install", "--reinstall", "identityd") : root("dnf", "reinstall", "identityd")
+  }
   /// The command that lets systemd start the units again after too many failed starts.
   static let resetUnits = root("systemctl", "reset-failed", UnitStates.socket, UnitStates.service)
   /// The command that starts the units anew. Not a start, which would join one that is under way and fails.

@@ -212,7 +212,10 @@ struct PublishedStatus: Equatable {
 
   /// The assignment for sd_notify(3).
   var notification: String {
-    let device = device?.rawValue ?? "not made yet"
+    // A damaged store cannot tell whether there is more than it shows.
+    let isWhole = store.kind != .damaged && store.kind != .readError
+    let device = device?.rawValue ?? (isWhole ? "not made yet" : "not known")
+    let apps = isWhole ? "\(apps)" : "not known"
     let refused =
       isConfigurationRefused ? "Configuration refused, the previous one stays in force; see the journal. " : ""
     return "STATUS=\(refused)Serving; apps: \(apps); device identifier: \(device); store: \(store.name)."

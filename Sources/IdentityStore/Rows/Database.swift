@@ -27,6 +27,20 @@ struct DatabaseError: Error, Equatable, CustomStringConvertible {
     self.init(action: action, code: isOverQuota ? SQLITE_FULL : code)
   }
 
+  /// Creates the error of a statement, which people are not shown, and of the call to SQLite just before.
+  init(running sql: String, justNow code: Int32) { self.init(action: Self.action(of: sql), justNow: code) }
+
+  /// Creates the error of a statement, which people are not shown.
+  init(running sql: String, code: Int32) { self.init(action: Self.action(of: sql), code: code) }
+
+  private static func action(of sql: String) -> String {
+    switch sql.prefix(6) {
+    case "SELECT", "PRAGMA": "read the database"
+    case "COMMIT": "commit"
+    default: "write to the database"
+    }
+  }
+
   init(action: String, code: Int32) {
     self.action = action
     self.code = code

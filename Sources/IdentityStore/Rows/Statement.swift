@@ -22,7 +22,7 @@ struct Statement: ~Copyable, Sendable {
     guard case .integer(let number) = value else { return try bind([value]) }
     try compiled.compile()
     let code = unsafe sqlite3_bind_int64(statement, 1, number)
-    guard code == SQLITE_OK else { throw DatabaseError(action: sql, code: code) }
+    guard code == SQLITE_OK else { throw DatabaseError(running: sql, code: code) }
   }
 
   /// Binds the parameters `?1`, `?2`, … in order. SQLite copies the values.
@@ -32,7 +32,7 @@ struct Statement: ~Copyable, Sendable {
     var row = RowBytes()
     values.append(to: &row)
     let code = unsafe row.bytes.withUnsafeBytes { unsafe bind(row, at: $0, Self.copied) }
-    guard code == SQLITE_OK else { throw DatabaseError(action: sql, code: code) }
+    guard code == SQLITE_OK else { throw DatabaseError(running: sql, code: code) }
   }
 
   /// Binds the columns of a row in order.
@@ -73,7 +73,7 @@ struct Statement: ~Copyable, Sendable {
     switch code {
     case SQLITE_ROW: return true
     case SQLITE_DONE: return false
-    default: throw DatabaseError(action: sql, justNow: code)
+    default: throw DatabaseError(running: sql, justNow: code)
     }
   }
 
@@ -90,9 +90,9 @@ struct Statement: ~Copyable, Sendable {
         unsafe sqlite3_clear_bindings(statement)
       }
       let code = unsafe bind(row, at: bytes, Self.unmoved)
-      guard code == SQLITE_OK else { return DatabaseError(action: sql, code: code) }
+      guard code == SQLITE_OK else { return DatabaseError(running: sql, code: code) }
       let result = unsafe sqlite3_step(statement)
-      return result == SQLITE_DONE ? nil : DatabaseError(action: sql, justNow: result)
+      return result == SQLITE_DONE ? nil : DatabaseError(running: sql, justNow: result)
     }
     if let failure { throw failure }
   }
