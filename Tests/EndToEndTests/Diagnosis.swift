@@ -45,7 +45,7 @@ extension Diagnosis {
   /// The beginning of the line of each fault in the text, in order.
   private var heads: [String] {
     findings.map { found in
-      (found.symptomOf.map { "symptom of \($0): " } ?? "") + "\(found.check) \(found.result): "
+      (found.symptomOf.map { "symptom of \($0): " } ?? "") + "\(found.check) \(found.result):"
     }
   }
 
