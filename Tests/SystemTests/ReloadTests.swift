@@ -140,4 +140,26 @@ extension SystemTests {
     #expect(check.status == 0)
     #expect(check.errors == "")
   }
+
+  // A drop-in of packages for systemd 254 and later.
+  @Test(arguments: Container.newest)
+  func `a daemon whose configuration is refused is started ever more rarely`(suite: String) async throws {
+    let system = try await Container.ready(suite)
+    let file = "\(Container.configurations)/refused.conf"
+    try await system.shell("mkdir -p \(Container.dropIns)")
+    let steps = "systemd/identityd.service.d/10-restart-steps.conf"
+    try await system.copy(checkout.appending(path: steps), to: "\(Container.dropIns)/10-restart-steps.conf")
+    try await system.write("[Log]\nLevel=round", to: file)
+    try await system.shell("systemctl daemon-reload; systemctl restart identityd.service || true")
+    try await eventually("the pauses grow") {
+      let pause = try await system.property("RestartUSecNext")
+      return !["1s", "infinity", ""].contains(pause)
+    }
+    try await system.shell(
+      """
+      rm \(file) \(Container.dropIns)/10-restart-steps.conf; systemctl daemon-reload
+      systemctl reset-failed identityd.socket identityd.service; systemctl restart identityd.socket identityd.service
+      """)
+    #expect(try await system.shell("identityctl ping") == "")
+  }
 }
