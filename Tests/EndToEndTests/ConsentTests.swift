@@ -213,14 +213,15 @@ import Testing
     #expect(try daemon.ask("item read service=s account=a1").hasPrefix("OK data=bmV3 "))
   }
 
-  @Test func `help lists the destructive verbs apart`() throws {
+  @Test func `help marks the commands that cannot be undone`() throws {
     // Without the line ends, at which usages may be wrapped.
-    let text = try run([Self.program, "-h"]).output.split(whereSeparator: \.isWhitespace).joined(separator: " ")
-    let parts = text.split(separator: "Verbs that can destroy more than they name", maxSplits: 1)
-    try #require(parts.count == 2)
+    let help = try run([Self.program, "-h", "--all"]).output
+    let text = help.split(whereSeparator: \.isWhitespace).joined(separator: " ")
     for verb in VerbTable.verbs {
-      #expect(parts[verb.loss.consequence == nil ? 0 : 1].contains(" \(verb.words) "), "\(verb.words)")
+      #expect(text.contains("\(verb.summary) *") == (verb.loss.consequence != nil), "\(verb.words)")
     }
-    for command in [" restore FILE ", " backup FILE "] { #expect(parts[1].contains(command)) }
+    for summary in ["Restore the backup in FILE.", "Write a backup to FILE, encrypted with a passphrase."] {
+      #expect(text.contains("\(summary) *"), "\(summary)")
+    }
   }
 }

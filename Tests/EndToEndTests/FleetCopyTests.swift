@@ -29,7 +29,7 @@ extension FleetServiceTests {
       as: FleetServiceTests.user, machineID: machineID)
     if machineID == nil {
       for twin in [devices[0], copy] { try twin.wait("both tell") { try isSuspect(twin) } }
-      #expect(try copy.identityctl("check").output.contains("On the copy, 'identityctl renew device'"))
+      #expect(try copy.identityctl("check", "--json").output.contains("On the copy, 'identityctl renew device'"))
       let renewed = try copy.identityctl("renew", "device", "--yes")
       #expect(renewed.status == 0, "\(renewed)")
       #expect(try devices[0].identityctl("machine", "acknowledge").status == 0)
@@ -39,7 +39,7 @@ extension FleetServiceTests {
         try row(about: desk, at: devices[1])?.contains("suspect") == false
       }
     } else {
-      #expect(try copy.identityctl("check").output.contains("identityd found another machine"))
+      #expect(try copy.identityctl("check", "--json").output.contains("identityd found another machine"))
       #expect(try copy.identityctl("machine", "acknowledge").status == 0)
     }
     let all = devices + [copy]

@@ -1,3 +1,4 @@
+import Foundation
 import Testing
 
 /// Valid and invalid configuration, at a reload and at a start.
