@@ -13,9 +13,9 @@ extension Program {
   /// Restores a backup, or with `--dry-run` shows the changes that a restore would make.
   static func restore(_ line: CommandLine) throws -> Int32 {
     let path = try fileOperand(line, dash: "standard input")
+    let format = try UUIDFormat(named: line.options["format"] ?? "hyphen")
     // Before any question, and without a descriptor, which could take the number of --passphrase-fd.
     try withFileFailures { try InputFile.requireReadable(path: path) }
-    let format = try UUIDFormat(named: line.options["format"] ?? "hyphen")
     let consent = try Consent(to: line)
     try ProcessGuard.forbidDumps()
     let source = try passphraseSource(line)

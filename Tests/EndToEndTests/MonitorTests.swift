@@ -226,7 +226,7 @@ struct MonitorTests {
   }
 
   @Test func `help describes monitor, wait and their options`() throws {
-    let help = try run([program, "--help"]).output
+    let help = try run([program, "--help", "--all"]).output
     for text in [
       "monitor [TOPIC…]", "wait TOPIC [TOPIC…]", "--since=SEQ", "--epoch=WORD", "--timeout=SECONDS",
       "Options of 'monitor' and 'wait'",

@@ -109,7 +109,7 @@ struct RestoreFaultTests {
       (["backup"], "one FILE"), (["backup", "a", "b"], "one FILE"), (["restore"], "one FILE"),
       (["Restore", "a", "dry-run=yes"], "one FILE"), (["backup", "key=AAAA"], "looks like an attribute"),
       (["restore", "begin", "key=AAAA"], "one FILE"),
-      (["status", "--dry-run"], "'--dry-run' is only for 'backup' and 'restore'"),
+      (["status", "--dry-run"], "'--dry-run' is only for 'seal', "),
       (["backup", "a", "--adopt-device"], "'--adopt-device' is only for 'restore'"),
       (
         ["status", "--passphrase-fd=3"],
@@ -148,7 +148,7 @@ struct RestoreFaultTests {
     #expect(try daemon.files() == ["file"])
   }
 
-  @Test(arguments: [["backup", "/nonexistent/new"], ["restore", "/nonexistent/file", "--yes"]])
+  @Test(arguments: [["backup", "/nonexistent/new"], ["restore", "/etc/hostname", "--yes"]])
   func `without a terminal and a descriptor no passphrase can be asked for`(words: [String]) throws {
     let program = DaemonUnderTest.binaries.appending(path: "identityctl").path
     let result = try run(["setsid", "--wait", program] + words, environment: ["IDENTITYD_SOCKET": "/nonexistent"])

@@ -10,7 +10,10 @@ struct PathStatusTests {
     try Data("abc".utf8).write(to: URL(filePath: path))
     try #require(unsafe chmod(path, 0o4751) == 0)
     try #require(unsafe symlink(path, "\(folder.path)/link") == 0)
-    let expected = PathStatus(.regular, owner: geteuid(), group: getegid(), mode: 0o4751, size: 3)
+    var status = stat()
+    try #require(unsafe stat(path, &status) == 0)
+    let expected = PathStatus(
+      .regular, owner: geteuid(), group: getegid(), mode: 0o4751, size: 3, changed: Int64(status.st_ctim.tv_sec))
     #expect(try PathStatus.of(path) == expected)
     #expect(try PathStatus.of("\(folder.path)/link") == expected)
     #expect(try PathStatus.of("\(folder.path)/link", followsLink: false)?.kind == .link)
