@@ -25,6 +25,18 @@ test("nothing is said to be in order before all answers are there", () => {
   }
 });
 
+test("a daemon that does not answer is told with the cause that the check found", () => {
+  const failed = { check: "unit", result: "failed", cause: "identityd.service ends again and again" };
+  const note = { check: "master-key", result: "info", cause: "a file" };
+  const silent = (findings) => ({ name: "connecting", isOverdue: true, status: null, report: { checks: [], findings } });
+  assert.deepEqual(notices(page({ name: "connecting" })), []);
+  const [told] = notices(page(silent([note, failed])));
+  assert.match(told.title, /^identityd is not running/);
+  assert.equal(told.text, "unit: identityd.service ends again and again");
+  assert.equal(summaryOf(silent([failed])).kind, "bad");
+  assert.match(notices(page(silent([note])))[0].title, /^identityd has not answered/);
+});
+
 test("the worst is told, even if an answer is missing", () => {
   const findings = (...results) => ({ checks: [], findings: results.map((result) => ({ result })) });
   assert.equal(summaryOf({ report: findings("info") }).kind, "good");

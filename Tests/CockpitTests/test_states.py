@@ -5,7 +5,7 @@ Needs root, and Debian's chromium-driver and python3-selenium. With IDENTITYD_AX
 about accessibility.
 """
 
-import os, shutil, subprocess, unittest
+import os, shutil, socket, subprocess, unittest
 
 from browser import SOCKET, Console, PageCase, enter_namespace, until
 
@@ -54,6 +54,20 @@ class StateTest(PageCase):
         self.assertNotIn("none yet", self.page.text("main"))
         self.assertFalse(self.page.is_on("history"))
         self.show("missing")
+
+    def test_a_daemon_that_never_answers_is_told_with_its_cause(self):
+        self.daemon.stop()
+        with socket.socket(socket.AF_UNIX) as silent:
+            silent.bind(str(SOCKET))
+            silent.listen()
+            os.chmod(SOCKET, 0o666)
+            self.addCleanup(os.unlink, SOCKET)
+            self.open()
+            self.page.sees("connecting", "#summary")
+            self.page.sees("identityd has not answered", "#notices")
+            self.page.sees("needs attention now", "#summary")
+            # The check gives up after ten seconds, and knows more.
+            self.page.sees("nothing was answered in 10 seconds", "#notices")
 
     def test_an_empty_store_stays_empty(self):
         self.follow()

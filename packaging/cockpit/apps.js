@@ -43,9 +43,11 @@ export function drawApps(page, openApp) {
   const isFiltered = choice.text.trim() !== "" || choice.onlyTokens;
   document.getElementById("apps-count").textContent = wasFollowing ? String(sorted.length) : "";
   const key = shown.map((app) => [app, [...app.tokens], model.itemCount(app.name)]);
-  draw(document.getElementById("apps-table"), [key, wasFollowing, isFiltered], () => {
+  const { isAdmin } = page.follower;
+  draw(document.getElementById("apps-table"), [key, wasFollowing, isFiltered, isAdmin], () => {
     if (shown.length > 0) return appTable(model, shown, openApp);
-    const text = isFiltered ? _("No app matches the filter.") : _("No app is installed yet.");
+    const none = isAdmin ? _("No app is installed yet.") : _("None of the installed apps concerns you.");
+    const text = isFiltered ? _("No app matches the filter.") : none;
     return element("p", { class: "quiet" }, wasFollowing ? text : _("not known"));
   });
   document.getElementById("apps-pages").hidden = pages === 1;

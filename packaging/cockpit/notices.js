@@ -19,7 +19,7 @@ export function readStatus(rows) {
  *
  * @returns an array of notices: a kind ("bad", "warning" or "none"), a title, a text of the daemon, and an action
  */
-export function notices({ follower, status, isFollowing }) {
+export function notices({ follower, status, report, isFollowing, isOverdue }) {
   const found = [];
   const add = (kind, title, text, action) => found.push({ kind, title, text, action });
   const { name, error } = follower.state;
@@ -31,6 +31,15 @@ export function notices({ follower, status, isFollowing }) {
       ? _("identityd is not running. The page tries again by itself.")
       : _("The page cannot follow the daemon. It tries again by itself.");
     add("bad", title, `${SOCKET}\n${reason(error)}`);
+  }
+  if (name === "connecting" && isOverdue) {
+    // The check asks systemd, too, so it knows the cause of a daemon that ends again and again.
+    const cause = report?.findings?.find(({ result }) => result === "failed");
+    const isRunning = cause === undefined || cause.check === "socket";
+    const title = isRunning
+      ? _("identityd has not answered for some seconds. The page waits for it.")
+      : _("identityd is not running. The page tries again by itself.");
+    add("bad", title, cause ? `${cause.check}: ${cause.cause}` : SOCKET);
   }
   if (name === "refused" && !isDamaged) {
     const title = _("The daemon refuses to tell its values. The page tries again by itself.");
@@ -85,8 +94,8 @@ export function drawNotices(page) {
  *
  * @returns the kind and a text
  */
-export function summary({ follower, status, report }, found) {
-  if (follower.state.name === "connecting") return { kind: "none", text: _("connecting …") };
+export function summary({ follower, status, report, isOverdue }, found) {
+  if (follower.state.name === "connecting" && !isOverdue) return { kind: "none", text: _("connecting …") };
   const kinds = new Set(found.map(({ kind }) => kind));
   const grades = { failed: "bad", warning: "warning", info: "good" };
   for (const finding of report?.findings ?? []) kinds.add(grades[finding.result] ?? "warning");

@@ -16,6 +16,8 @@ const { cockpit } = window;
 const DRAWING = 100;
 /** The interval of `status`, whose rows cause no event, in milliseconds. */
 const STATUS = 10_000;
+/** The time without an answer after which the page says so, in milliseconds. */
+const OVERDUE = 5_000;
 /** The states of tokens are asked for with each so many statuses: their confirmation causes no event. */
 const TOKENS = 30;
 
@@ -28,6 +30,8 @@ const page = {
   report: undefined,
   isChecking: false,
   isFollowing: false,
+  /** Whether the daemon has not answered for some seconds. */
+  isOverdue: false,
   /** Whether the values are those of a daemon that was followed. */
   wasFollowing: false,
   askStatus,
@@ -35,6 +39,7 @@ const page = {
 };
 
 let drawing = null;
+let overdue = null;
 let statuses = 0;
 let checks = 0;
 let lastState = "";
@@ -81,6 +86,15 @@ async function check() {
   if (number !== checks) return;
   Object.assign(page, { report, isChecking: false });
   drawSoon();
+}
+
+// Waits for the answer of a daemon. Without one, the check may know why.
+function awaitAnswer() {
+  clearTimeout(overdue);
+  overdue = setTimeout(() => {
+    page.isOverdue = true;
+    check();
+  }, OVERDUE);
 }
 
 const ACTIONS = {
@@ -160,7 +174,9 @@ function connect() {
         page.model.forget();
       }
       // After a lag, the page connects anew, and asks then.
-      if (name === "connecting") return;
+      if (name === "connecting") return awaitAnswer();
+      clearTimeout(overdue);
+      page.isOverdue = false;
       if (name === "lost") page.status = null;
       else askStatus();
       if (page.isFollowing) askTokens();
@@ -186,7 +202,10 @@ cockpit.translate();
 document.documentElement.lang = (cockpit.language ?? "en").replace("_", "-");
 followTheme();
 listen();
+awaitAnswer();
 connect();
+// Not only with an answer of the daemon, which may never come.
+check();
 drawSoon();
 // Cockpit loads a page anew when administrative access goes on or off, if the page asks for the permission.
 cockpit.permission({ admin: true });
