@@ -33,10 +33,12 @@ package enum Options {
           "timeout", value: "SECONDS",
           "Exit with status 6 if the daemon sends nothing for this time (25 by default), or 'wait' sees no event."),
         .init("yes", letter: "y", "Do not ask before a verb that cannot be undone."),
-        .init("all", "With help: list the verbs that only programs use, too."),
         .init("version", letter: "V", "Show the version and exit."),
         .init("help", letter: "h", "Show this help and exit."),
       ]),
+    Group(
+      commands: ["help"],
+      options: [.init("all", "List the verbs that only programs use, and the options of single commands, too.")]),
     Group(
       commands: ["monitor", "wait"],
       options: [

@@ -95,9 +95,9 @@ set -g __identityctl_options \
     '--no-pager;;Do not show long output with a pager.' \
     '--timeout=-;;Exit with status 6 if the daemon sends nothing for this time (25 by default), or \'wait\' sees no event.' \
     '--yes;;Do not ask before a verb that cannot be undone.' \
-    '--all;;With help: list the verbs that only programs use, too.' \
     '--version;;Show the version and exit.' \
     '--help;;Show this help and exit.' \
+    '--all;help;List the verbs that only programs use, and the options of single commands, too.' \
     '--since=-;monitor|wait;Begin after event SEQ instead of with new events.' \
     '--epoch=-;monitor|wait;The epoch of SEQ; if another has begun, events may have been missed.' \
     '--file=@file;migrate device|migrate installation;Read VALUE from this file; - is standard input.' \
