@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What people type and paste: the spellings of options, UUIDs and names.
+/// The spellings of options, UUIDs and names that people type and paste.
 struct ClientSpellingTests {
   private let uuid = "557e5958-d390-4cbf-b928-2a2b19a1399a"
 

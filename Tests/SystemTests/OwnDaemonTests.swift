@@ -49,6 +49,17 @@ extension SystemTests {
     #expect(guest.status == 3, "\(guest)")
     let contained = try await owner("unshare --user --map-current-user identityctl --user --json whoami")
     #expect(contained.contains("\"admin\":false"), "\(contained)")
+    // The fleet's service of the user, which finds no broker here.
+    try await system.shell("dpkg --install \(Container.others)/identity-fleet_*.deb")
+    #expect(try await owner("systemctl --user is-enabled identity-fleet.service || true") == "disabled")
+    _ = try await owner(
+      "mkdir -p .config/identityd; printf \"[Fleet]\\nBroker=mqtt://127.0.0.1:1\\n\" >.config/identityd/identity-fleet.conf"
+    )
+    _ = try await owner("systemctl --user daemon-reload; systemctl --user start identity-fleet.service")
+    #expect(try await owner("identityctl --user fleet status").contains("no-account"))
+    #expect(try await owner("identityctl --user account create mine; identityctl --user account") == "mine")
+    _ = try await owner("systemctl --user stop identity-fleet.service; rm -r .config/identityd")
+    try await system.shell("dpkg --purge identity-fleet")
     _ = try await owner("systemctl --user disable --now identityd.socket identityd.service 2>&1")
     try await system.shell("loginctl disable-linger owner; rm -rf /home/owner/.local")
   }
