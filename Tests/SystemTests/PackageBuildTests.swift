@@ -134,7 +134,7 @@ struct PackageBuildTests {
     try await bash(
       """
       cd "$SCRATCH"
-      mv deb/lib/systemd deb/usr/lib/ && rmdir deb/lib
+      cp --archive deb/lib/. deb/usr/lib/ && rm --recursive deb/lib
       mv deb/usr/share/zsh/vendor-completions deb/usr/share/zsh/site-functions
       rm --recursive deb/usr/share/doc/*/{changelog.Debian.gz,copyright} rpm/usr/share/licenses
       find deb/usr/share/doc -type d -empty -delete

@@ -245,7 +245,7 @@ readonly TRIALS=(
 #
 # Each run has a mount namespace. The containers of another lane would else keep copies of its mounts, and a file system
 # that a test has unmounted would stay mounted there.
-test_limit=25m
+test_limit=35m
 tests() {
   local scratch=$1 output=/proc/$BASHPID/fd/1 run own_mounts=()
   shift
