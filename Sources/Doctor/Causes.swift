@@ -10,8 +10,8 @@ package struct ReportedFault: Equatable, Sendable {
   /// The commands that repair the fault; none for a symptom, because the repair of its cause ends it.
   package var mend: [Remedy] { symptomOf == nil ? fault.mend : [] }
 
-  /// Returns all faults of a report in the order of reading: first the failures, then the warnings, then the remarks, each followed by its
-  /// symptoms.
+  /// Returns all faults of a report in the order of reading: first the failures, then the warnings, then the remarks, each
+  /// followed by its symptoms.
   ///
   /// - Parameter findings: The findings by the name of their check, in the order of the table.
   package static func ordered(_ findings: [(name: String, finding: Finding)]) -> [ReportedFault] {

@@ -143,7 +143,12 @@ package struct Examination: Sendable {
   }
 
   /// The remedy that starts the system's daemon after a repair, or lets a running one read its files again.
-  var resume: [Remedy] { answers == nil && isSystem ? [.resetUnits, .restartUnits] : [reload] }
+  var resume: [Remedy] { resume(reload) }
+
+  /// Returns the remedies that start the system's daemon after a repair, or the one for a daemon that runs.
+  func resume(_ running: Remedy) -> [Remedy] {
+    answers == nil && isSystem ? [.resetUnits, .restartUnits] : [running]
+  }
 }
 
 /// The daemon's answers on one connection.

@@ -1,4 +1,3 @@
-import IdentityCore
 package import IdentityWire
 
 /// A command that `identityctl` implements itself, beyond sending one request.
@@ -33,9 +32,6 @@ package struct ClientCommand: Sendable {
     self.answer = answer
   }
 
-  /// The values of `order=`.
-  private static let orders = VersionOrder.allCases.map(\.rawValue).joined(separator: "|")
-
   /// Every command, in the order of the manual.
   package static let all = [
     ClientCommand(
@@ -46,12 +42,12 @@ package struct ClientCommand: Sendable {
       summary: "Wait for the next event of these topics, write it and exit.", loss: .nothing),
     ClientCommand(
       "version changed", [.optional("VERSION")],
-      [.init("build", "B"), .init("order", orders), .init("of", "app|os"), .init("app", "ID")],
+      [.init("build", "B"), .init("order", Verb.orders), .init("of", "app|os"), .init("app", "ID")],
       summary: "Exit with 0 if VERSION, or the last report, differs from the last session's version, else with 1.",
       loss: .nothing),
     ClientCommand(
       "version compare", [.required("A"), .required("lt|le|eq|ne|ge|gt"), .required("B")],
-      [.init("build", "B"), .init("build2", "B"), .init("order", orders)],
+      [.init("build", "B"), .init("build2", "B"), .init("order", Verb.orders)],
       summary: "Exit with 0 if the comparison holds, else with 1.", loss: .nothing),
     ClientCommand(
       "backup", [.required("FILE")], summary: "Write a backup to FILE, encrypted with a passphrase.",

@@ -11,7 +11,8 @@ struct Help {
 
   /// Returns the help for all commands, or for the commands that begin with `words`.
   ///
-  /// Without words, `isWhole` includes the verbs that only programs use. Attributes and further operands are ignored, so that `--help` may follow a complete command.
+  /// Without words, `isWhole` includes the verbs that only programs use. Attributes and further operands are ignored, so
+  /// that `--help` may follow a complete command.
   ///
   /// - Throws: an ending if no command begins with the first of the words.
   func text(about words: [String], isWhole: Bool) throws(Program.Ending) -> String {

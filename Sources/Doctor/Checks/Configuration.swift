@@ -17,10 +17,6 @@ struct ConfigurationFacts: Sendable {
 extension ConfigurationFacts {
   private static let program = Remedy.daemon
   private static let folder = "/etc/identityd"
-  private static let refusalMark = "identityd: err: configuration refused: "
-  private static let warningMark = "identityd: warning: "
-  /// The exit status of a refused configuration (identityd(8), EXIT STATUS).
-  private static let refused: Int32 = 78
 
   /// Gathers the facts.
   init(_ examination: Examination) {
@@ -34,15 +30,9 @@ extension ConfigurationFacts {
       return
     }
     files = Self.existing
-    do throws(ChildProcess.Failure) {
-      // The option makes the daemon of any user read the system's files.
-      let outcome = try ChildProcess.run(
-        [Self.program, "--check-config", "--state-directory=\(Examination.systemStateDirectory)"],
-        reading: .standardError, until: Examination.deadline)
-      judge(outcome.status, String(decoding: outcome.output, as: UTF8.self), forRoot: examination.userID == 0)
-    } catch {
-      reason = "\(Self.program): \(error)"
-    }
+    // The option makes the daemon of any user read the system's files.
+    let options = ["--state-directory=\(Examination.systemStateDirectory)"]
+    use(ConfigurationVerdict(of: Self.program, options, asUser: examination.userID))
   }
 
   private static var existing: [String] {
@@ -57,17 +47,11 @@ extension ConfigurationFacts {
   ///
   /// - Parameter isRoot: whether root ran it. Other users may not be able to read a file that the daemon can read.
   mutating func judge(_ status: Int32, _ messages: String, forRoot isRoot: Bool) {
-    for line in messages.split(separator: "\n") {
-      if line.hasPrefix(Self.refusalMark) { refusal = String(line.dropFirst(Self.refusalMark.utf8.count)) }
-      if line.hasPrefix(Self.warningMark) { warnings.append(String(line.dropFirst(Self.warningMark.utf8.count))) }
-    }
-    if status == Self.refused, refusal == nil { refusal = "the daemon gives no reason" }
-    if !isRoot, let text = refusal, text.hasSuffix(SystemError.text(of: SystemError.accessDenied)) {
-      (refusal, reason) = (nil, "\(text); run the check as root")
-    }
-    if status != 0, status != Self.refused {
-      reason = "'\(Self.program) --check-config' ended with status \(status)"
-    }
+    use(ConfigurationVerdict(of: Self.program, status, messages, forRoot: isRoot))
+  }
+
+  private mutating func use(_ verdict: ConfigurationVerdict) {
+    (refusal, warnings, reason) = (verdict.refusal, verdict.warnings, verdict.reason)
   }
 
   /// The judgement of the facts.

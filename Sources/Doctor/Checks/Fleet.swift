@@ -29,7 +29,7 @@ extension FleetFacts {
   init(_ examination: Examination) {
     unit = examination.units.units[Self.service] ?? [:]
     isSynchronized = Clock.isSynchronized
-    if isInUse { refusal = Self.refusalOfConfiguration }
+    if isInUse { refusal = ConfigurationVerdict(of: Self.program, asUser: examination.userID).refusal }
     passwordFile = Self.passwordFiles.first { ((try? PathStatus.of($0)) ?? nil) != nil }
     guard let answers = examination.answers else {
       unknown = Examination.unreached
@@ -46,25 +46,9 @@ extension FleetFacts {
 
   private static let program = "/usr/sbin/identity-fleet"
   private static let configuration = "/etc/identityd/identity-fleet.conf"
-  /// The exit status of a refused configuration (identity-fleet(8)).
-  private static let refusedStatus: Int32 = 78
-  private static let refusalMark = "identity-fleet: err: configuration refused: "
   /// The places in which systemd looks for the credential of the shipped unit (systemd.exec(5), LoadCredential=).
   private static let passwordFiles = ["/etc", "/run", "/usr/local/lib", "/usr/lib"].flatMap { folder in
     ["\(folder)/credstore/fleet.password", "\(folder)/credstore.encrypted/fleet.password"]
-  }
-
-  /// Asks the program of the service about its configuration. Nil if it accepts the configuration, or this user may not
-  /// read all of it.
-  private static var refusalOfConfiguration: String? {
-    guard
-      let outcome = try? ChildProcess.run(
-        [program, "--check-config"], reading: .standardError, until: Examination.deadline),
-      outcome.status == refusedStatus
-    else { return nil }
-    let lines = String(decoding: outcome.output, as: UTF8.self).split(separator: "\n")
-    let reason = lines.first { $0.hasPrefix(refusalMark) }?.dropFirst(refusalMark.utf8.count)
-    return reason.flatMap { $0.hasSuffix(SystemError.text(of: SystemError.accessDenied)) ? nil : String($0) }
   }
 
   private var isOpen: Bool { state != nil && state != "none" }

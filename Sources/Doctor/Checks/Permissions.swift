@@ -18,7 +18,7 @@ struct PermissionFacts: Sendable {
   /// The daemon's files in the state directory; nil if this user may not list them.
   var files: [Place]?
   /// The files in the state directory that are none of the daemon's.
-  var foreign: [Place] = []
+  var foreign = ForeignFiles()
   /// The required owner of the state: the user `identityd`, or else the owner of the state directory.
   var owner: UInt32?
   /// The socket and its folder.
@@ -36,7 +36,7 @@ extension PermissionFacts {
   /// Gathers the facts.
   init(_ examination: Examination) {
     isSystem = examination.isSystem
-    resume = examination.answers == nil && isSystem ? [.resetUnits, .restartUnits] : [examination.restart]
+    resume = examination.resume(examination.restart)
     let path = examination.socketPath
     socket = Self.place(path)
     socketFolder = Self.place(Folder.path(around: path) + ".").map {
@@ -54,14 +54,8 @@ extension PermissionFacts {
     state = place
     owner = (isSystem ? (try? Accounts.userID(named: "identityd")) ?? nil : nil) ?? place.status.owner
     guard let names = (try? ConfigurationAccess.names(in: folder)) ?? nil else { return }
-    let places = names.map { (name: $0, place: Self.place("\(folder)/\($0)", followsLink: false)) }
-    files = places.filter { Self.isOwn($0.name) }.compactMap(\.place)
-    foreign = places.filter { !Self.isOwn($0.name) }.compactMap(\.place)
-  }
-
-  /// Returns whether a name is one of the daemon's in the state directory (identityd(8), THE STATE DIRECTORY).
-  static func isOwn(_ name: String) -> Bool {
-    ["identityd.db", "store.key", "master.key", "witness", "lock"].contains { name == $0 || name.hasPrefix("\($0)") }
+    files = names.filter(ForeignFiles.isOwn).compactMap { Self.place("\(folder)/\($0)", followsLink: false) }
+    foreign = ForeignFiles(in: folder)
   }
 
   private static func place(_ path: String, followsLink: Bool) -> Place? {
@@ -120,18 +114,11 @@ extension PermissionFacts {
 
   /// The warning of files that the daemon neither reads nor removes.
   private var foreignFault: Finding.Fault? {
-    guard !foreign.isEmpty, let stateDirectory else { return nil }
-    let names = foreign.prefix(Self.mostNamed).map { String($0.path.dropFirst(stateDirectory.utf8.count + 1)) }
-    let more = foreign.count > names.count ? " and \(foreign.count - names.count) more" : ""
-    let bytes = foreign.reduce(0) { $0 + $1.status.size }
+    guard let names = foreign.text, let stateDirectory else { return nil }
     return .warning(
-      "\(stateDirectory) has files that are not identityd's: \(names.joined(separator: " "))\(more), "
-        + "\(bytes >> 10) KiB in all; move them elsewhere, for example into the home of their owner",
-      .command(asRoot: isSystem, ["ls", "-l", stateDirectory]))
+      "\(stateDirectory) has files that are not identityd's: \(names); move them elsewhere, for example into the home of "
+        + "their owner", .command(asRoot: isSystem, ["ls", "-l", stateDirectory]))
   }
-
-  /// The number of files that a finding names.
-  private static let mostNamed = 8
 
   /// Returns the faults of owner and mode.
   ///

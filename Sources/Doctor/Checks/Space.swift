@@ -12,8 +12,8 @@ struct SpaceFacts: Sendable {
   var mount: Mount?
   /// The daemon's copy of the mount, in the mount namespace of the service; nil if it is unknown.
   var daemonMount: Mount?
-  /// The names and lengths of the files in the state directory that are none of the daemon's.
-  var foreign: [(name: String, size: Int64)] = []
+  /// The files in the state directory that are none of the daemon's.
+  var foreign = ForeignFiles()
   /// The remedies that follow the remount: none for a daemon whose store is in order.
   var resume: [Remedy] = []
 
@@ -38,10 +38,7 @@ extension SpaceFacts {
     } else if examination.isSystem {
       resume = [.resetUnits, .restartUnits]
     }
-    let names = ((try? ConfigurationAccess.names(in: folder)) ?? nil) ?? []
-    foreign = names.filter { !PermissionFacts.isOwn($0) }.compactMap { name in
-      ((try? PathStatus.of("\(folder)/\(name)", followsLink: false)) ?? nil).map { (name, $0.size) }
-    }
+    foreign = ForeignFiles(in: folder)
     do throws(SystemError) {
       space = try FileSystemSpace(of: folder)
     } catch {
@@ -53,8 +50,10 @@ extension SpaceFacts {
   var finding: Finding {
     guard let folder, let space else { return Finding(skipped: reason) }
     var found = readOnly(folder)
-    let room = "\(space.freeBytes >> 20) MiB are free on the file system of \(folder)\(foreignFiles(folder))"
-    let look = foreign.isEmpty ? Remedy.anybody("df", "-h", folder) : .root("ls", "-lh", folder)
+    let room =
+      "\(space.freeBytes >> 20) MiB are free on the file system of \(folder)"
+      + (foreign.longest.map { ". These files there are not identityd's: \($0); move them elsewhere" } ?? "")
+    let look = foreign.longest == nil ? Remedy.anybody("df", "-h", folder) : .root("ls", "-lh", folder)
     if space.freeBytes < Self.failing.bytes {
       found.append(.failure("only \(room)", look).causing(.serviceFails, .storeFails, .fleetStops))
     } else if space.freeBytes < Self.short.bytes {
@@ -71,13 +70,6 @@ extension SpaceFacts {
       found,
       facts: facts(
         ("directory", folder), ("free-bytes", "\(space.freeBytes)"), ("free-files", space.freeFiles.map { "\($0)" })))
-  }
-
-  /// The part of a text that names the files which are none of the daemon's; empty without such files.
-  private func foreignFiles(_ folder: String) -> String {
-    if foreign.isEmpty { return "" }
-    let largest = foreign.sorted { $0.size > $1.size }.prefix(4).map { "\($0.name) (\($0.size >> 10) KiB)" }
-    return ". These files there are not identityd's: \(largest.joined(separator: ", ")); move them elsewhere"
   }
 
   /// Returns the fault of a mount that is read-only for everybody, or for the daemon alone; none if the daemon can write.

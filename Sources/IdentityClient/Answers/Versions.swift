@@ -78,6 +78,12 @@ public enum VersionComparison: String, Hashable, Sendable {
 public enum VersionScheme: String, Sendable {
   /// Compares the fields between dots as numbers. A missing field is 0.
   case numeric
+  /// Compares by Semantic Versioning 2.0.0, section 11: `1.0.0-rc.1` is earlier than `1.0.0`.
+  case semver
+  /// Compares like `dpkg --compare-versions`, with epochs and revisions (deb-version(7)).
+  case debian
   /// Compares like `systemd-analyze compare-versions`: `1.2~rc1` is earlier than `1.2`.
   case linux
+  /// Chooses the order by the form of both versions.
+  case auto
 }

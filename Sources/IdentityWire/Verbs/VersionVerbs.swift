@@ -91,8 +91,8 @@ extension Verb {
       .word("previous-id").optional, .word("same-order").optional, .time("installed").optional,
     ])
 
-  /// The values of `order=`.
-  private static let orders = VersionOrder.allCases.map(\.rawValue).joined(separator: "|")
+  /// The values of `order=`, as the manual writes them.
+  package static let orders = VersionOrder.allCases.map(\.rawValue).joined(separator: "|")
 
   /// The attributes that select the versions of an app or of the system.
   private static let whose: [Attribute] = [.init("of", "app|os"), .init("app", "ID")]
