@@ -21,7 +21,7 @@ function pageOf(count) {
     row("token", { app, provider: "fcm", device: UUID, fingerprint: "0123" });
     row("item", { group: app, service: "s", account: "a" });
   }
-  return { model, wasFollowing: true };
+  return { model, wasFollowing: true, follower: { isAdmin: true } };
 }
 
 /** Draws the table, and returns the number of elements in it and of those that were made. */

@@ -53,7 +53,7 @@ struct RequestCostTests {
     .enabled(if: canCount, "it counts the instructions of a release build, in valgrind"),
     arguments: [(depth: 64, most: 400), (depth: 1, most: 1_000)])
   func `the instructions of a pipelined or single query stay below their ceiling`(depth: Int, most: Double) throws {
-    func measured() throws -> Double {
+    let each = try undisturbed(within: 100...most) {
       let whole = try added(of: [3_200, 9_600].map { $0 / depth }) { daemon, batches in
         let client = try daemon.client()
         for _ in 0..<batches {
@@ -63,18 +63,17 @@ struct RequestCostTests {
       }
       return whole / Double(depth)
     }
-    var each = try measured()
-    // On a busy machine the daemon's work by the clock can fall into one of the two runs alone.
-    if each <= 100 || each > most { each = try measured() }
     #expect(each > 100 && each <= most, "\(each) instructions a question")
   }
 
   @Test(.enabled(if: canCount, "it counts the instructions of a release build, in valgrind"))
   func `the instructions of a connection with one query stay below their ceiling`() throws {
-    let each = try added(of: [500, 1_500]) { daemon, connections in
-      for _ in 0..<connections {
-        let client = try daemon.client()
-        #expect(try client.ask("get device").last?.hasPrefix("OK ") == true)
+    let each = try undisturbed(within: 1_000...8_000) {
+      try added(of: [500, 1_500]) { daemon, connections in
+        for _ in 0..<connections {
+          let client = try daemon.client()
+          #expect(try client.ask("get device").last?.hasPrefix("OK ") == true)
+        }
       }
     }
     // The client is an admin, whose user namespace is examined at each connection.
@@ -172,6 +171,16 @@ struct RequestCostTests {
     }
     // The number includes the app's identifier and its two events, and the stop.
     #expect(each > 10_000 && each <= 43_600, "\(each) instructions an app")
+  }
+
+  /// Counts up to three times, until the count is within the bounds. On a busy machine the daemon's work by the clock,
+  /// which takes up to 2,400,000 instructions, can fall into one of the two runs alone.
+  private func undisturbed(within bounds: ClosedRange<Double>, _ count: () throws -> Double) throws -> Double {
+    for _ in 1...2 {
+      let each = try count()
+      if bounds.contains(each) { return each }
+    }
+    return try count()
   }
 
   /// Returns the instructions of a daemon for one more piece of work, from two amounts of work.
