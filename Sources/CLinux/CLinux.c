@@ -270,6 +270,8 @@ int clinux_openat(int folder, const char *path, int flags, mode_t mode) {
     return openat(folder, path, flags | O_CLOEXEC | O_NOFOLLOW, mode);
 }
 
+int clinux_openat_path(int folder, const char *path) { return openat(folder, path, O_PATH | O_CLOEXEC | O_NOFOLLOW); }
+
 int clinux_openat_direct(int folder, const char *path) {
     return openat(folder, path, O_RDONLY | O_DIRECT | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
 }
@@ -392,8 +394,4 @@ int clinux_pipe(int *reading, int *writing) {
     *reading = ends[0];
     *writing = ends[1];
     return 0;
-}
-
-int clinux_close_from_in_child(posix_spawn_file_actions_t *actions, int first) {
-    return posix_spawn_file_actions_addclosefrom_np(actions, first);
 }

@@ -17,3 +17,7 @@ char *const *clinux_arguments(int *count) {
 }
 
 char *const *clinux_environment(void) { return environ; }
+
+int clinux_close_from_in_child(posix_spawn_file_actions_t *actions, int first) {
+    return posix_spawn_file_actions_addclosefrom_np(actions, first);
+}

@@ -6,7 +6,7 @@ import Glibc
 ///
 /// Every step uses a name in the folder that was opened at the start, and a symbolic link in place of the file
 /// is refused. So nobody who can write to the folder can redirect the bytes (symlink(7)). Links in the path
-/// above the file are followed.
+/// above the file are followed, or by a privileged writer only those of root and of its own user.
 package final class FileReplacement: Sendable {
   /// The path as given, for messages.
   package let path: String
@@ -17,14 +17,18 @@ package final class FileReplacement: Sendable {
 
   /// Checks whether the file can be replaced, without changing anything.
   ///
+  /// - Parameters:
+  ///   - path: the path of the file.
+  ///   - followsLinksOfOthers: false for a privileged program that writes at a fixed path, below folders of others:
+  ///     symbolic links of other users on the way to the file are refused then, with ELOOP.
   /// - Throws: EISDIR for a folder, ELOOP for a symbolic link, EINVAL for another file that is not regular, ENOENT for
   ///   an empty path; or the reason why the folder is not writable.
-  package init(of path: String) throws(SystemError) {
+  package init(of path: String, followsLinksOfOthers: Bool = true) throws(SystemError) {
     let name = path.utf8.lastIndex(of: UInt8(ascii: "/")).map { path[path.index(after: $0)...] } ?? path[...]
     guard !name.isEmpty else {
       throw SystemError(call: "create \(path)", code: path.isEmpty ? ENOENT : EISDIR)
     }
-    let folder = try Self.writableFolder(Folder.path(around: path))
+    let folder = try Self.writableFolder(Folder.path(around: path), followsLinksOfOthers: followsLinksOfOthers)
     if let code = try folder.status(of: String(name))?.replacementFault {
       throw SystemError(call: "replace \(path)", code: code)
     }
@@ -35,7 +39,12 @@ package final class FileReplacement: Sendable {
     draft = "\(name).\(String(try random.next(), radix: 16)).new"
   }
 
-  private static func writableFolder(_ path: String) throws(SystemError) -> Folder {
+  private static func writableFolder(_ path: String, followsLinksOfOthers: Bool) throws(SystemError) -> Folder {
+    guard followsLinksOfOthers else {
+      let folder = try Folder(unredirected: path)
+      try folder.requireWritable()
+      return folder
+    }
     do throws(SystemError) {
       // The dot makes the kernel follow a symbolic link to the folder.
       let folder = try Folder(path: "\(path).")

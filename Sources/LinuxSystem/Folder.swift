@@ -20,6 +20,12 @@ package struct Folder: ~Copyable, Sendable {
     self.path = path
   }
 
+  /// Takes an open folder, and the path that led to it.
+  init(adopting descriptor: consuming Descriptor, path: String) {
+    self.path = path
+    self.descriptor = descriptor
+  }
+
   /// Creates the missing folders of a path, each with the given mode.
   package static func create(path: String, mode: UInt32) throws(SystemError) {
     var made = ""

@@ -30,7 +30,9 @@ extension Program {
   /// Opens the folder of the file of `--output`; nil without that option.
   static func metricFile(_ line: CommandLine) throws -> FileReplacement? {
     try line.options["output"].map { path in
-      try withFileFailures(status: ExitStatus.cannotCreate) { try FileReplacement(of: path) }
+      try withFileFailures(status: ExitStatus.cannotCreate) {
+        try FileReplacement(of: path, followsLinksOfOthers: false)
+      }
     }
   }
 

@@ -46,7 +46,7 @@ extension SystemTests {
     try await system.write(lines.replacing("$", with: "$$"), to: "/etc/systemd/system/\(unit).d/findings.conf")
     try await system.shell(
       """
-      \(Self.prometheus)
+      install --directory \(Self.metricsFolder)
       systemctl daemon-reload; systemctl disable identityd.service
       # So many starts in so short a time would exceed systemd's start limit.
       systemctl reset-failed \(unit) || true

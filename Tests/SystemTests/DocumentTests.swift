@@ -76,7 +76,7 @@ extension SystemTests {
   @Test(arguments: Container.oldest)
   func `the documented timer collects figures`(suite: String) async throws {
     let system = try await Container.ready(suite)
-    try await system.shell(Self.prometheus)
+    try await system.shell("install --directory \(Self.metricsFolder)")
     try await system.shell(try Document(.manual).commands(of: "metrics").joined(separator: "\n"))
     #expect(try await system.property("ActiveState", of: "identityd-metrics.timer") == "active")
     try await system.shell("systemctl start identityd-metrics.service; systemctl disable --now identityd-metrics.timer")

@@ -112,7 +112,7 @@ extension SystemTests {
     #expect(
       try await system.shell(
         """
-        find /etc /usr /var/lib /run -name '*identityd*' -not -name 'identityd-test*' \
+        find /etc /usr /var/lib /run -name '*identityd*' -not -name '*identityd-test*' \
           -not -path '/var/lib/identityd.purged-*'
         """) == "")
     try await system.shell(Container.install)

@@ -103,8 +103,14 @@ int clinux_unlock(int descriptor);
 /// open() and openat() with O_CLOEXEC | O_NOFOLLOW added.
 int clinux_open(const char *path, int flags, mode_t mode);
 int clinux_openat(int folder, const char *path, int flags, mode_t mode);
+/// openat() for a place in the file system (O_PATH), without following a symbolic link in it.
+int clinux_openat_path(int folder, const char *path);
 /// openat() for reading a file around the page cache (O_DIRECT).
 int clinux_openat_direct(int folder, const char *path);
+/// Unicode's composed form (NFC) of a text in UTF-8, by libunistring. Returns the number of bytes, or -1 with EILSEQ for
+/// other bytes than UTF-8, ERANGE if the room does not suffice (three times the length does), or ENOSYS without the
+/// library.
+ssize_t clinux_compose(const uint8_t *text, size_t length, uint8_t *result, size_t room);
 /// pipe2() with O_CLOEXEC.
 int clinux_pipe(int *reading, int *writing);
 /// posix_spawn_file_actions_addclosefrom_np().
