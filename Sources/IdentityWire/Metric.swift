@@ -54,7 +54,6 @@ extension Metric {
   )
   package static let start = Metric(
     "start-time-seconds", .gauge, unit: .seconds, "Start time of the daemon, in seconds since 1970-01-01 UTC.")
-  package static let uptime = Metric("uptime-seconds", .gauge, unit: .seconds, "Time since the daemon started.")
   package static let requests = Metric(
     "requests", .counter, labels: ["verb", "outcome"],
     "Answered requests, by verb ('none' if the verb is unknown) and by outcome ('ok' or the error code).")
@@ -111,6 +110,14 @@ extension Metric {
     "last-backup-time-seconds", .gauge, unit: .seconds,
     "Time when the last backup was made that a client has read to its end, in seconds since 1970-01-01 UTC. Not there before the first backup."
   )
+  package static let fleetState = Metric(
+    "fleet-state", .gauge, labels: ["state"],
+    "1 for the state that the fleet's service is in, and 0 for each other one; the states are those of the row 'fleet' of status."
+  )
+  package static let fleetContact = Metric(
+    "fleet-contact-time-seconds", .gauge, unit: .seconds,
+    "Last time when the fleet's service was connected with its broker, in seconds since 1970-01-01 UTC; the present while it is connected. Not there before the first connection since the daemon's start."
+  )
   package static let logQueue = Metric("log-queue", .gauge, "Log entries that wait to be written.")
   package static let logSuppressed = Metric(
     "log-suppressed", .counter, "Log entries that were suppressed because a principal caused too many.")
@@ -124,10 +131,10 @@ extension Metric {
 
   /// All metrics of the daemon, in the order of the answer.
   package static let all = [
-    build, start, uptime, requests, turns, jobs, jobsUnderWay, writerQueue, commits, commitSeconds, commitChanges,
-    storeBytes, storeWritable, storeCondition, keyAvailable, manifestFaults, machineSuspect, connections, accepted,
-    refused, principalsAtBound, subscribers, subscriberLag, events, lastEvent, lastBackup, logQueue, logSuppressed,
-    logDropped,
+    build, start, requests, turns, jobs, jobsUnderWay, writerQueue, commits, commitSeconds, commitChanges, storeBytes,
+    storeWritable, storeCondition, keyAvailable, manifestFaults, machineSuspect, connections, accepted, refused,
+    principalsAtBound, subscribers, subscriberLag, events, lastEvent, lastBackup, fleetState, fleetContact, logQueue,
+    logSuppressed, logDropped,
   ]
 }
 

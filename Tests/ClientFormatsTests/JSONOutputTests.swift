@@ -99,9 +99,9 @@ struct JSONOutputTests {
   @Test func `stats is one object, and metrics with labels are an array`() throws {
     #expect(
       try document(
-        "* uptime-seconds=1.5", "* requests=3 verb=\"get device\" outcome=ok", "* requests=1 verb=ping outcome=ok",
+        "* start-time-seconds=1.5", "* requests=3 verb=\"get device\" outcome=ok", "* requests=1 verb=ping outcome=ok",
         "* commit-seconds=2 sum=0.5 le.0.001=1 le.1.0=2", "* later=1 label=x", "OK", to: "stats")
-        == #"{"uptime-seconds":1.5,"requests":[{"verb":"get device","outcome":"ok","value":3},"#
+        == #"{"start-time-seconds":1.5,"requests":[{"verb":"get device","outcome":"ok","value":3},"#
         + #"{"verb":"ping","outcome":"ok","value":1}],"#
         + #""commit-seconds":{"count":2,"sum":0.5,"buckets":{"0.001":1,"1.0":2}},"later":[{"later":"1","label":"x"}]}"#)
   }

@@ -10,7 +10,7 @@ struct MetricTextTests {
     histogram.add(2)
     return [
       MetricSample(.commitChanges, histogram), MetricSample(.requests, 3, "get device", "ok"),
-      MetricSample(.build, 1, "a \"b\"\\\n"), MetricSample(.uptime, milliseconds: 1_500),
+      MetricSample(.build, 1, "a \"b\"\\\n"), MetricSample(.start, milliseconds: 1_500),
     ]
   }
 
@@ -22,10 +22,10 @@ struct MetricTextTests {
         # TYPE identityd_build_info gauge
         # HELP identityd_build_info Always 1; the label is the version of the daemon.
         identityd_build_info{version="a \\"b\\"\\\\\\n"} 1
-        # TYPE identityd_uptime_seconds gauge
-        # UNIT identityd_uptime_seconds seconds
-        # HELP identityd_uptime_seconds Time since the daemon started.
-        identityd_uptime_seconds 1.5
+        # TYPE identityd_start_time_seconds gauge
+        # UNIT identityd_start_time_seconds seconds
+        # HELP identityd_start_time_seconds Start time of the daemon, in seconds since 1970-01-01 UTC.
+        identityd_start_time_seconds 1.5
         # TYPE identityd_requests counter
 
         """))

@@ -14,6 +14,8 @@ enum BrokenDaemon: String, CaseIterable, Sendable {
   case faultyManifest
   case copiedMachine
   case greedyClient
+  /// The fleet's service has lost its broker.
+  case lonelyFleet
   /// The last backup is more than a week old.
   case oldBackup
 
@@ -28,6 +30,7 @@ enum BrokenDaemon: String, CaseIterable, Sendable {
     case .lostKey: ["identityd_key_available 0"]
     case .faultyManifest: ["identityd_manifest_faults 1"]
     case .copiedMachine: ["identityd_machine_suspect 1"]
+    case .lonelyFleet: [#"identityd_fleet_state{state="waiting"} 1"#, #"identityd_fleet_state{state="none"} 0"#]
     case .greedyClient:
       [
         #"identityd_connections_refused_total{reason="principal"} 1"#,
@@ -48,6 +51,7 @@ enum BrokenDaemon: String, CaseIterable, Sendable {
     case .faultyManifest: ["IdentitydManifestFaults"]
     case .copiedMachine: ["IdentitydMachineSuspect"]
     case .greedyClient: ["IdentitydConnectionsRefused", "IdentitydPrincipalAtBound"]
+    case .lonelyFleet: ["IdentitydFleetDisconnected"]
     case .oldBackup: ["IdentitydBackupOld"]
     }
   }
@@ -97,6 +101,11 @@ enum BrokenDaemon: String, CaseIterable, Sendable {
       let first = try PeerConnection(4_711, of: daemon)
       #expect(try first.ask("ping") == ["OK"])
       #expect(try PeerConnection(4_711, of: daemon).line()?.hasPrefix("ERR busy ") == true)
+      return (before, try metrics(of: daemon))
+    case .lonelyFleet:
+      let service = try daemon.client()
+      #expect(try service.ask("fleet open run=\(String(repeating: "4", count: 32))").last?.hasPrefix("OK") == true)
+      #expect(try service.ask("fleet said state=waiting said.reason=refused") == ["OK"])
       return (before, try metrics(of: daemon))
     case .oldBackup:
       daemon.end()

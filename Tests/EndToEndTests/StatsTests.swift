@@ -1,3 +1,4 @@
+import Foundation
 import IdentityWire
 import LinuxSystem
 import TestSupport
@@ -37,7 +38,8 @@ struct StatsTests {
     let samples = try samples(client)
     let places = try samples.map { sample in try #require(Metric.all.firstIndex(of: sample.metric)) }
     #expect(places == places.sorted())
-    let missing = isRoot ? [] : [Metric.lastBackup]
+    // The fleet's service was never connected.
+    let missing = [Metric.fleetContact] + (isRoot ? [] : [.lastBackup])
     #expect(Set(places) == Set(Metric.all.indices.filter { !missing.contains(Metric.all[$0]) }))
   }
 
@@ -98,6 +100,43 @@ struct StatsTests {
     #expect(number(samples, .subscribers) == 1)
     #expect(number(samples, .subscriberLag) == 0)
     #expect(number(samples, .logDropped) == 0)
+  }
+
+  @Test(.enabled(if: isRoot, "opening the fleet takes an admin"))
+  func `the state of the fleet's service and its last contact are told`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let (client, service) = (try daemon.client(), try daemon.client())
+    func states(_ samples: [MetricSample]) -> [String] {
+      FleetState.allCases.map(\.rawValue).filter { number(samples, .fleetState, $0) == 1 }
+    }
+    func contact(_ samples: [MetricSample]) -> Double? { number(samples, .fleetContact) }
+    #expect(try states(samples(client)) == ["none"])
+    #expect(try service.ask("fleet open run=\(String(repeating: "4", count: 32))").last?.hasPrefix("OK ") == true)
+    #expect(try states(samples(client)) == ["open"])
+    #expect(try service.ask("fleet said state=connecting") == ["OK"])
+    #expect(try contact(samples(client)) == nil)
+    let before = Date().timeIntervalSince1970.rounded(.down)
+    #expect(try service.ask("fleet said state=live") == ["OK"])
+    let first = try #require(try contact(samples(client)))
+    #expect(first >= before && first <= Date().timeIntervalSince1970)
+    usleep(20_000)
+    let second = try #require(try contact(samples(client)))
+    #expect(second > first, "a connection that lasts is contact")
+    #expect(try service.ask("fleet said state=waiting") == ["OK"])
+    let third = try samples(client)
+    #expect(try states(third) == ["waiting"] && #require(contact(third)) >= second)
+    usleep(20_000)
+    let last = try #require(contact(third))
+    #expect(try contact(samples(client)) == last)
+    // The words of another program's service.
+    #expect(try service.ask("fleet said state=dreaming") == ["OK"])
+    #expect(try states(samples(client)) == [] && contact(samples(client)) == last)
+    // A service that ends while it is connected.
+    #expect(try service.ask("fleet said state=reading") == ["OK"])
+    #expect(try service.ask("quit") == ["OK"])
+    try daemon.waitForStatus("fleet", "none")
+    let end = try samples(client)
+    #expect(try states(end) == ["none"] && #require(contact(end)) > last)
   }
 
   @Test func `one turn in 64 is measured`() throws {

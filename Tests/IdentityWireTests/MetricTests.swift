@@ -63,7 +63,7 @@ struct MetricTests {
     for value in [3, 700, 12_000_000] { histogram.add(UInt64(value)) }
     let samples = [
       MetricSample(.requests, 12, "get device", "ok"), MetricSample(.build, 1, "a \"b\"\\\n=c"),
-      MetricSample(.uptime, milliseconds: 12_345), MetricSample(.turns, Histogram(.seconds)),
+      MetricSample(.start, milliseconds: 12_345), MetricSample(.turns, Histogram(.seconds)),
       MetricSample(.jobs, histogram, "items"),
     ]
     for sample in samples { #expect(try MetricSample(row(sample)) == sample) }
@@ -72,7 +72,7 @@ struct MetricTests {
   @Test(arguments: [
     "*", "* requests=1", "* requests=x verb=ping outcome=ok", "* later-metric=1", "* turn-seconds=1",
     "* turn-seconds=1 sum=inf", "* turn-seconds=1 sum=1 le.x=1", "* turn-seconds=1 sum=1 le.1=-1",
-    "* uptime-seconds=nan",
+    "* start-time-seconds=nan",
   ])
   func `a malformed sample is refused`(line: String) throws {
     guard case .row(let content)? = ReplyLine(Array(line.utf8)) else { throw NotARow() }

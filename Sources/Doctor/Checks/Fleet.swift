@@ -51,7 +51,7 @@ extension FleetFacts {
     ["\(folder)/credstore/fleet.password", "\(folder)/credstore.encrypted/fleet.password"]
   }
 
-  private var isOpen: Bool { state != nil && state != "none" }
+  private var isOpen: Bool { state != nil && state != FleetState.none.rawValue }
 
   /// Whether the service runs, or should.
   private var isInUse: Bool {
@@ -94,12 +94,12 @@ extension FleetFacts {
   private var connection: Finding.Fault? {
     let broker = words["broker"] ?? "the broker"
     let reason = words["reason"]
-    switch state {
-    case "no-keys":
+    switch state.flatMap(FleetState.init) {
+    case .noKeys:
       return Finding.Fault.failure(
         "the keys of the account cannot be read: \(reason ?? "the items are locked")", Self.status
       ).being(.itemsUnavailable)
-    case "refused":
+    case .refused:
       // A reload reads the configuration, but only a restart passes the credential anew.
       let source =
         passwordFile.map { "the password is the credential in \($0)" }
@@ -107,7 +107,7 @@ extension FleetFacts {
       return .failure(
         "\(broker) refuses the user or the password: \(reason ?? "unknown reason"); \(source)",
         .root("identityctl", "fleet", "credentials"), .root("systemctl", "restart", Self.service))
-    case "waiting", "connecting":
+    case .waiting, .connecting:
       guard let reason else { return nil }
       let clock =
         isSynchronized == false && words["broker"]?.hasPrefix("mqtts:") == true

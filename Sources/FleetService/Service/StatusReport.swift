@@ -1,5 +1,6 @@
 import FleetCore
 import FleetWire
+import IdentityWire
 import LinuxSystem
 
 /// The words about the fleet that `status` shows, and the decisions what is worth a line of the log.
@@ -24,7 +25,7 @@ struct StatusReport {
   private static let interval: UInt64 = 3_600_000_000
 
   private var words: [(name: String, value: String)] = []
-  private var state = "no-account"
+  private var state = FleetState.noAccount
   private var said: String?
   private var reason: String?
   private var lack: Lack?
@@ -39,7 +40,7 @@ struct StatusReport {
 
   /// Takes over the state of the service.
   mutating func note(_ fleet: Fleet, _ broker: Broker?, _ meetings: [(name: String, value: String)], held: Int) {
-    state = fleet.phase.word
+    state = fleet.phase.state
     if fleet.phase == .live { reason = nil }
     var words: [(name: String, value: String)] = []
     if let pattern = broker?.pattern { words.append(("broker", "\(pattern)")) }
@@ -59,14 +60,14 @@ struct StatusReport {
   }
 
   /// The state and the words in a row.
-  var rows: [(name: String, value: String)] { [("state", state)] + words }
+  var rows: [(name: String, value: String)] { [("state", state.rawValue)] + words }
 
   /// Shows the words, if they have changed.
   mutating func say(over link: DaemonLink) throws(DaemonFault) {
     let text = rows.map { "\($0.name)=\($0.value)" }.joined(separator: " ")
     guard text != said else { return }
     do {
-      try link.say(state, words)
+      try link.say(state.rawValue, words)
     } catch .refused {
       // Nobody can read it, which is no reason to stop.
     }
@@ -133,18 +134,18 @@ struct StatusReport {
 }
 
 extension Fleet.Phase {
-  /// The name of the phase in `status`.
-  fileprivate var word: String {
+  /// The state in `status`.
+  fileprivate var state: FleetState {
     switch self {
-    case .noAccount: "no-account"
-    case .noKeys: "no-keys"
-    case .waiting: "waiting"
-    case .connecting: "connecting"
-    case .reading: "reading"
-    case .joining: "joining"
-    case .live: "live"
-    case .refused: "refused"
-    case .ended: "ended"
+    case .noAccount: .noAccount
+    case .noKeys: .noKeys
+    case .waiting: .waiting
+    case .connecting: .connecting
+    case .reading: .reading
+    case .joining: .joining
+    case .live: .live
+    case .refused: .refused
+    case .ended: .ended
     }
   }
 }

@@ -1,4 +1,5 @@
 import IdentityCore
+import IdentityWire
 
 /// The right of one connection at a time to have the fleet open.
 ///
@@ -10,9 +11,19 @@ final class FleetLease {
   private var isPending = false
   /// The words of the holder for `status`.
   private(set) var words: [Event.Attribute] = []
-  private var saidState: Text?
-  /// The state of the fleet for `status`.
-  var state: Text { holder == nil || isPending ? "none" : saidState ?? "open" }
+  private var stateWord: Text?
+  /// The time of the end of the last connection with the broker.
+  private var contact: Timestamp?
+
+  /// The state of the fleet for `status`, in the word of the holder.
+  var saidState: Text { holder == nil || isPending ? none : stateWord ?? open }
+  private let none = Text(FleetState.none.rawValue)
+  private let open = Text(FleetState.open.rawValue)
+  /// The state of the fleet; nil if the holder's word is none of the known ones.
+  var state: FleetState? { FleetState(rawValue: "\(saidState)") }
+  /// The last time when the holder or an earlier one was connected with the broker, which is now while the holder is;
+  /// nil if none was since the start.
+  var lastContact: Timestamp? { state?.isConnected == true ? Writer.now : contact }
 
   /// Takes the lease for a connection, unless the connection has it.
   ///
@@ -39,7 +50,8 @@ final class FleetLease {
   /// - Throws: `conflict` if the connection does not have the fleet open.
   func say(_ state: Text?, _ words: [Event.Attribute], by connection: Connection) throws(Refusal) {
     guard holder === connection, !isPending else { throw .conflict("this connection does not have the fleet open") }
-    saidState = state
+    contact = lastContact
+    stateWord = state
     self.words = words
   }
 
@@ -47,8 +59,9 @@ final class FleetLease {
   func end(of connection: Connection) {
     guard holder === connection else { return }
     connection.hasFleetOpen = false
+    contact = lastContact
     holder = nil
     isPending = false
-    (saidState, words) = (nil, [])
+    (stateWord, words) = (nil, [])
   }
 }

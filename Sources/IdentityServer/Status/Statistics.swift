@@ -43,7 +43,6 @@ final class StatisticsAnswers {
     var samples = [
       MetricSample(.build, 1, Version.program),
       MetricSample(.start, milliseconds: status.started.milliseconds),
-      MetricSample(.uptime, milliseconds: status.uptime),
     ]
     samples += requestSamples
     samples.append(MetricSample(.turns, measurements.turns))
@@ -87,6 +86,11 @@ final class StatisticsAnswers {
     }
     if let time = state.registry.lastBackup {
       samples.append(MetricSample(.lastBackup, milliseconds: time.milliseconds))
+    }
+    let fleet = status.lease.state
+    samples += FleetState.allCases.map { MetricSample(.fleetState, fleet == $0 ? 1 : 0, $0.rawValue) }
+    if let time = status.lease.lastContact {
+      samples.append(MetricSample(.fleetContact, milliseconds: time.milliseconds))
     }
     samples += [
       MetricSample(.logQueue, log.waiting),

@@ -7,7 +7,7 @@ import LinuxSystem
 final class StatusAnswers {
   private let state: CommittedState
   private let connections: ConnectionTable
-  private let lease: FleetLease
+  let lease: FleetLease
   /// The kernel's ID of this boot; nil if unknown.
   private let boot: UUID?
   private let socketPath: String
@@ -42,9 +42,6 @@ final class StatusAnswers {
   /// Notes that a reload refused the configuration.
   func note(_ refusal: ConfigurationRefusal) { configurationRefusal = refusal }
 
-  /// The time since the start, in milliseconds.
-  var uptime: Int64 { Int64(clamping: (Clock.monotonicMicroseconds - startedMonotonic) / 1_000) }
-
   /// `status`: one row per value, in the order of the table of rows.
   func answer(for peer: Peer) -> Reply {
     let registry = state.registry
@@ -55,7 +52,7 @@ final class StatusAnswers {
     rows.add(.lineProtocol, .number(Version.lineProtocol))
     rows.add(.process, .number(Int64(ProcessGuard.processID)))
     rows.add(.started, .time(started))
-    rows.add(.uptime, .number(uptime / 1_000))
+    rows.add(.uptime, .number(Int64(clamping: (Clock.monotonicMicroseconds - startedMonotonic) / 1_000_000)))
     rows.add(.boot, boot.map(Reply.Value.uuid) ?? .string("unknown"))
     rows.add(.socket, .string(socketPath))
     rows.add(.store, .string(condition.name))
@@ -81,7 +78,7 @@ final class StatusAnswers {
     rows.add(.masterKey, .string(state.usableKeySource?.rawValue ?? "unavailable"))
     rows.add(.recoveryKey, state.recoveryKeyTime.map(Reply.Value.time))
     rows.add(.lastBackup, registry.lastBackup.map(Reply.Value.time))
-    rows.add(.fleet, .text(lease.state))
+    rows.add(.fleet, .text(lease.saidState))
     for word in lease.words { rows.add(.fleetWord, .string("\(word.name)=\(word.value)")) }
     rows.add(.suspect, (registry.machine?.suspicion).map { .string("\($0.cause.rawValue) \($0.since)") })
     rows.add(.machineChange, registry.unacknowledged.map { .string("\($0.cause.rawValue) \($0.since)") })
