@@ -37,6 +37,22 @@ struct GuardedBytes: ~Copyable {
     return true
   }
 
+  /// Lets `body` fill a part of the capacity from its beginning.
+  ///
+  /// - Parameter body: returns the number of bytes; nil if it failed.
+  /// - Returns: false if `body` failed.
+  mutating func fillPart(_ body: (UnsafeMutableBufferPointer<UInt8>) -> Int?) -> Bool {
+    guard let filled = unsafe body(UnsafeMutableBufferPointer(start: memory, count: capacity)) else { return false }
+    count = filled
+    return true
+  }
+
+  /// Returns whether both hold the same bytes. The comparison takes constant time if the lengths are equal.
+  func matches(_ other: borrowing GuardedBytes) -> Bool {
+    guard count == other.count else { return false }
+    return unsafe sodium_memcmp(memory, other.memory, count) == 0
+  }
+
   /// Calls `body` with a pointer to the bytes, which is valid only during the call.
   func withBytes<Result>(_ body: (UnsafePointer<UInt8>) -> Result) -> Result { unsafe body(UnsafePointer(memory)) }
 }

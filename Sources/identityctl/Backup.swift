@@ -31,7 +31,7 @@ extension Program {
     guard let source, !isDry else { return try show(replacing: present, which: reason, line, format) }
     try Consent.obtain(toReplace: path, which: reason, line)
     let header = try BackupHeader(of: store)
-    let key = try key(source, header, for: .make)
+    let key = try newKey(source, header)
     guard let file else {
       // Standard output carries the backup, so no reply is shown there.
       let answer = try fetch(header, key, from: &connection, patience) { piece in

@@ -45,14 +45,31 @@ extension Program {
     }
   }
 
-  /// Derives the key of a file, after asking for the passphrase if the source is a terminal.
+  /// Derives the key of a new file, after asking for the passphrase if the source is a terminal.
   ///
   /// - Parameter file: the kind of file, for the prompt.
-  static func key(
-    _ source: consuming PassphraseSource, _ header: BackupHeader, for use: PassphraseUse, of file: String = "backup"
+  static func newKey(
+    _ source: consuming PassphraseSource, _ header: BackupHeader, of file: String = "backup"
   ) throws -> BackupKey {
+    let passphrase = try passphrase(source, for: .make, of: file)
+    return try withPassphraseFailures { try passphrase.key(for: header) }
+  }
+
+  /// Derives the keys that may open a file, after asking for the passphrase if the source is a terminal.
+  ///
+  /// - Parameter file: the kind of file, for the prompt.
+  static func keys(
+    _ source: consuming PassphraseSource, _ header: BackupHeader, of file: String = "backup"
+  ) throws -> BackupKeys {
+    let passphrase = try passphrase(source, for: .open, of: file)
+    return try withPassphraseFailures { try passphrase.keys(for: header) }
+  }
+
+  private static func passphrase(
+    _ source: consuming PassphraseSource, for use: PassphraseUse, of file: String
+  ) throws -> Passphrase {
     switch consume source {
-    case .given(let passphrase): return try withPassphraseFailures { try passphrase.key(for: header) }
+    case .given(let passphrase): return passphrase
     case .terminal(let terminal):
       return try withPassphraseFailures {
         let passphrase = try Passphrase(
@@ -61,15 +78,15 @@ extension Program {
           let again = try Passphrase(at: terminal, "Once more: ")
           guard passphrase.matches(again) else { throw Passphrase.Failure.different }
         }
-        return try passphrase.key(for: header)
+        return passphrase
       }
     }
   }
 
-  /// Derives the key of a file with a passphrase that was given by descriptor; nil if there is none.
-  static func givenKey(_ source: borrowing PassphraseSource?, _ header: BackupHeader) throws -> BackupKey? {
+  /// Derives the keys of a file with a passphrase that was given by descriptor; nil if there is none.
+  static func givenKeys(_ source: borrowing PassphraseSource?, _ header: BackupHeader) throws -> BackupKeys? {
     switch source {
-    case .some(.given(let passphrase)): try withPassphraseFailures { try passphrase.key(for: header) }
+    case .some(.given(let passphrase)): try withPassphraseFailures { try passphrase.keys(for: header) }
     default: nil
     }
   }

@@ -31,7 +31,7 @@ extension Program {
     }
     if name == "account join", line.words.count > 2 { return try joinWithCode(line, format) }
     let consent = try Consent(to: line)
-    var request = RequestLine(words: line.words)
+    var request = RequestLine(words: Command.withCanonicalUUIDs(line.words))
     if name == "account join" { request = request.secret(try invitation(line)) }
     let patience = try patience(line)
     var connection = try connectToFleet(line, patience)
@@ -71,7 +71,7 @@ extension Program {
       }
     }
     let header = try BackupHeader()
-    let key = try key(try passphraseSource(line), header, for: .make, of: "invitation")
+    let key = try newKey(try passphraseSource(line), header, of: "invitation")
     return try invite(line, format, file) { secret, text in
       text += header.line
       let sealed = secret.withBytes { key.seal($0) }
@@ -124,8 +124,8 @@ extension Program {
     defer { bytes.wipe() }
     guard lines.count == 3 else { return Secret(bytes.span) }
     guard let header = try? BackupHeader(parsing: lines[1]) else { throw isNone }
-    let key = try key(try passphraseSource(line), header, for: .open, of: "invitation")
-    guard var opened = key.open(bytes) else {
+    let keys = try keys(try passphraseSource(line), header, of: "invitation")
+    guard var opened = keys.open(bytes) else {
       throw Ending(status: ExitStatus.fileFailed, text: "the passphrase is wrong, or \(path) was altered")
     }
     defer { opened.wipe() }

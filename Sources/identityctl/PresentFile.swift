@@ -75,10 +75,10 @@ extension Program {
     _ present: PresentFile, _ header: BackupHeader, _ source: borrowing PassphraseSource?,
     over connection: inout DaemonConnection, _ patience: Patience
   ) throws -> Bool {
-    guard let key = try givenKey(source, header) else { return false }
+    guard let keys = try givenKeys(source, header) else { return false }
     let file = try withFileFailures { try InputFile(path: present.path) }
     _ = try readHeader(of: file)
-    let answer = try upload(key, end: ["restore", "end", "dry-run=yes"], over: &connection, patience) {
+    let answer = try upload(keys, end: ["restore", "end", "dry-run=yes"], over: &connection, patience) {
       try nextPiece(of: file)
     }
     return answer.rows.contains { row in

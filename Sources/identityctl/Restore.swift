@@ -23,12 +23,12 @@ extension Program {
     let header = try readHeader(of: file)
     let patience = try patience(line)
     var connection = try connect(line, patience)
-    let key = try key(source, header, for: .open)
+    let keys = try keys(source, header)
     // The daemon drops an upload when it answers its end, and the file may be a pipe. The pieces are kept for the
     // second upload, behind the question.
     var kept: [[UInt8]] = []
     let end = end(line)
-    var answer = try upload(key, end: consent == nil ? end : end + ["dry-run=yes"], over: &connection, patience) {
+    var answer = try upload(keys, end: consent == nil ? end : end + ["dry-run=yes"], over: &connection, patience) {
       let piece = try nextPiece(of: file)
       if consent != nil, let piece { kept.append(piece) }
       return piece
@@ -36,7 +36,7 @@ extension Program {
     if let consent, case .ok = answer.final {
       try consent.obtain(showing: answer, to: end, line, format, detail: newerItems(in: answer.rows))
       var pieces = kept.makeIterator()
-      answer = try upload(key, end: end, over: &connection, patience) { pieces.next() }
+      answer = try upload(keys, end: end, over: &connection, patience) { pieces.next() }
     }
     return try show(answer, to: end, line, format)
   }
@@ -64,8 +64,37 @@ extension Program {
     return piece
   }
 
-  /// Sends the key that opens a backup, the pieces of the backup until `next` returns nil, and the words of the end.
+  /// Sends a backup, and a second time with the other key of its passphrase if the first one does not open it.
   static func upload(
+    _ keys: borrowing BackupKeys, end: [String], over connection: inout DaemonConnection,
+    _ patience: Patience, _ next: () throws -> [UInt8]?
+  ) throws -> DaemonConnection.Answer {
+    switch keys.former {
+    case nil: return try upload(keys.key, end: end, over: &connection, patience, next)
+    case .some(let former):
+      // The file may be a pipe.
+      var sent: [[UInt8]] = []
+      let answer = try upload(keys.key, end: end, over: &connection, patience) {
+        let piece = try next()
+        if let piece { sent.append(piece) }
+        return piece
+      }
+      guard isConflict(answer) else { return answer }
+      var pieces = sent.makeIterator()
+      let second = try upload(former, end: end, over: &connection, patience) { try pieces.next() ?? next() }
+      // If neither key opens the backup, the first answer is as good.
+      return isConflict(second) ? answer : second
+    }
+  }
+
+  /// Whether the daemon says that the passphrase may be wrong.
+  private static func isConflict(_ answer: DaemonConnection.Answer) -> Bool {
+    guard case .error(let code, _) = answer.final else { return false }
+    return ErrorCode(rawValue: "\(code)") == .conflict
+  }
+
+  /// Sends the key that opens a backup, the pieces of the backup until `next` returns nil, and the words of the end.
+  private static func upload(
     _ key: borrowing BackupKey, end: [String], over connection: inout DaemonConnection,
     _ patience: Patience, _ next: () throws -> [UInt8]?
   ) throws -> DaemonConnection.Answer {

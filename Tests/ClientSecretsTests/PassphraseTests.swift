@@ -80,12 +80,63 @@ struct PassphraseTests {
     #expect(isSame)
   }
 
-  @Test func `passphrases are compared byte by byte`() throws {
+  @Test func `passphrases are compared in their composed form`() throws {
     let one = try passphrase("\u{e9}".utf8)
-    for (text, expected) in [("\u{e9}", true), ("e\u{301}", false), ("\u{e9} ", false), ("\u{ea}", false)] {
+    for (text, expected) in [
+      ("\u{e9}", true), ("e\u{301}", true), ("\u{e9} ", false), ("\u{ea}", false), ("e", false),
+      // Compatibility is another relation: a fullwidth letter, and letters of another height.
+      ("\u{ff45}\u{301}", false), ("\u{1d49}\u{301}", false),
+    ] {
       let isSame = one.matches(try passphrase(text.utf8))
       #expect(isSame == expected, "\(text)")
     }
+  }
+
+  /// From NormalizationTest.txt of Unicode 15.0, columns 1 and 2: a singleton, an exclusion from composition, Hangul,
+  /// marks in another order, a mark that is blocked.
+  @Test(
+    arguments: [
+      ("\u{212b}", "\u{c5}"), ("\u{958}", "\u{915}\u{93c}"), ("\u{1112}\u{1161}\u{11ab}", "\u{d55c}"),
+      ("q\u{307}\u{323}", "q\u{323}\u{307}"), ("d\u{307}\u{323}", "\u{1e0d}\u{307}"),
+      ("\u{fb2c}", "\u{5e9}\u{5bc}\u{5c1}"), ("\u{1d160}", "\u{1d158}\u{1d165}\u{1d16e}"),
+    ])
+  func `both forms of a passphrase have the key of the composed form, and the entered one its own`(
+    entered: String, composed: String
+  ) throws {
+    let header = BackupHeader(operations: 1, memory: 8_192, salt: Array(repeating: 7, count: 16))
+    let content: [UInt8] = [1, 2, 3]
+    let sealed = try passphrase(composed.utf8).key(for: header).seal(content.span)
+    #expect(try passphrase(entered.utf8).key(for: header).open(sealed) == content)
+    let keys = try passphrase(entered.utf8).keys(for: header)
+    #expect(keys.open(sealed) == content)
+    // The key with which an earlier release sealed.
+    guard let former = try keys.formerSealed(content) else {
+      Issue.record("there is no key of the entered form")
+      return
+    }
+    #expect(keys.open(former) == content)
+    #expect(try passphrase(composed.utf8).keys(for: header).open(former) == nil)
+    let hasFormer = try passphrase(composed.utf8).keys(for: header).formerSealed(content) != nil
+    #expect(!hasFormer)
+  }
+
+  @Test(
+    arguments: [
+      Array("caf\u{e9} \u{1f511}".utf8), [0xff, 0xfe, 0x41], Array("e\u{301}".utf8) + [0x80], [0xc3],
+      [0xed, 0xa0, 0x80], Array("plain".utf8),
+    ])
+  func `a passphrase that is composed or is not UTF-8 has the key of its bytes alone`(bytes: [UInt8]) throws {
+    let keys = try passphrase(bytes).keys(for: BackupHeader(operations: 1, memory: 8_192, salt: Array(0...15)))
+    let hasFormer = try keys.formerSealed([1]) != nil
+    #expect(!hasFormer)
+  }
+
+  @Test func `the longest passphrase may grow when it is composed`() throws {
+    // Four bytes each become twelve.
+    let longest = String(repeating: "\u{1d160}", count: 256)
+    let keys = try passphrase(longest.utf8).keys(for: BackupHeader(operations: 1, memory: 8_192, salt: Array(0...15)))
+    let hasFormer = try keys.formerSealed([1]) != nil
+    #expect(hasFormer)
   }
 
   @Test func `only the first line of the file is read`() throws {
@@ -122,5 +173,15 @@ struct PassphraseTests {
       #expect(key.open(altered) == nil, "byte \(place)")
     }
     #expect(key.open([]) == nil && key.open(Array(sealed.dropLast())) == nil)
+  }
+}
+
+extension BackupKeys {
+  /// Returns bytes that were sealed with the key of the entered form; nil if that form is the composed one.
+  fileprivate func formerSealed(_ content: [UInt8]) throws -> [UInt8]? {
+    switch former {
+    case .some(let former): former.seal(content.span)
+    case nil: nil
+    }
   }
 }

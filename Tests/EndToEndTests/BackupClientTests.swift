@@ -104,6 +104,32 @@ enum QuickBackup {
     #expect(try second.ask("account") == "OK alice@example.org")
   }
 
+  /// Keys from the reference implementation of Argon2, for the header of ``QuickBackup``.
+  @Test(
+    arguments: [
+      ("VBiAdZMbGqBgJyPS/Fs+sbFroVoOIUjm1dNibwGryDA=", "p\u{e4}ssw\u{f6}rd", true),
+      ("VBiAdZMbGqBgJyPS/Fs+sbFroVoOIUjm1dNibwGryDA=", "pa\u{308}sswo\u{308}rd", true),
+      ("JWT8E/K/pWI/RhhvVoJVVOSQlQ8eCUM/5xtwv5g45Aw=", "pa\u{308}sswo\u{308}rd", true),
+      ("JWT8E/K/pWI/RhhvVoJVVOSQlQ8eCUM/5xtwv5g45Aw=", "p\u{e4}ssw\u{f6}rd", false),
+    ])
+  func `a passphrase opens backups of its composed form and of the form that is entered`(
+    key: String, passphrase: String, opens: Bool
+  ) throws {
+    let first = try filled()
+    let file = first.folder.appending(path: "file")
+    try (Data(QuickBackup.header.utf8) + first.backup(key: key)).write(to: file)
+    let second = try DaemonUnderTest().start()
+    // From a file and from a pipe, which cannot be read twice.
+    for path in [file.path, "-"] {
+      let result = try identityctl(
+        at: second.socket, passphrase: passphrase, ["restore", path, "--passphrase-fd=3", "--yes"],
+        shell: path == "-" ? "< '\(file.path)'" : "")
+      #expect((result.status == 0) == opens, "\(result)")
+      #expect(opens || result.errors.contains("the passphrase is wrong"), "\(result)")
+    }
+    #expect(try (second.ask("account") == "OK alice@example.org") == opens)
+  }
+
   @Test func `a restore refuses a wrong passphrase and any altered backup file`() throws {
     let daemon = try filled()
     let file = try quickBackup(daemon)
