@@ -40,17 +40,20 @@ struct Command {
   /// The verbs, then the commands of the client.
   static let all = verbs + own
 
-  /// Returns the words of a request with UUIDs in the form of the daemon, where the verb takes a UUID.
+  /// Returns the words of a request with UUIDs in the form of the daemon, where the verb or the command takes UUIDs.
   ///
   /// The protocol has one form, and people paste what another program wrote.
   static func withCanonicalUUIDs(_ words: [String]) -> [String] {
-    guard let verb = VerbTable.verb(of: words) else { return words }
-    let takesUUID = verb.operands.contains { ["UUID", "VALUE"].contains($0.name) }
-    let names = verb.attributes.filter { $0.value == "UUID" }.map { "\($0.name)=" }
-    let count = verb.words.split(separator: " ").count
+    let request = words.joined(separator: " ").lowercased()
+    let named = all.filter { begins(request, withOneOf: [$0.words]) }
+    guard let command = named.max(by: { $0.words.count < $1.words.count }) else { return words }
+    let takesUUID = command.operands.contains { ["UUID", "VALUE"].contains($0.name) }
+    let names = command.attributes.filter { $0.value.hasPrefix("UUID") }.map { "\($0.name)=" }
+    let count = command.words.split(separator: " ").count
     return words.enumerated().map { place, word in
       if let name = names.first(where: { word.lowercased().hasPrefix($0) }) {
-        return UUIDFormat.canonical(word.dropFirst(name.count)).map { word.prefix(name.count) + $0 } ?? word
+        let values = word.dropFirst(name.count).split(separator: ",", omittingEmptySubsequences: false)
+        return word.prefix(name.count) + values.map { UUIDFormat.canonical($0) ?? String($0) }.joined(separator: ",")
       }
       return takesUUID && place >= count ? UUIDFormat.canonical(word) ?? word : word
     }

@@ -152,7 +152,7 @@ extension FleetServiceTests {
     try agree(devices, on: ["desk", "laptop", "phone"])
     let phone = try devices[2].daemon.uuid("get device")
     devices[2].end(with: SIGKILL)
-    let rotated = try devices[0].identityctl("account", "rotate", "without=\(phone)", "--yes")
+    let rotated = try devices[0].identityctl("account", "rotate", "without={\(phone.uppercased())}", "--yes")
     #expect(rotated.status == 0, "\(rotated)")
     for device in devices[..<2] {
       try device.wait("the key is replaced") { try device.ask("fleet status").contains("* rotations=1") }
