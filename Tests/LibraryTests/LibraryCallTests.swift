@@ -125,6 +125,17 @@ struct LibraryCallTests {
     #expect(read.withBytes { read in read.indices.allSatisfy { read[$0] == bytes[$0] } } && read.count == count)
   }
 
+  @Test func `a report is compared in the order that it names`() async throws {
+    let daemon = try DaemonUnderTest().start()
+    let client = IdentityClient(socket: daemon.socket)
+    // Another process is another session.
+    #expect(try identityctl(daemon, "version", "report", "1.4.2").status == 0)
+    #expect(try await client.ask(.previewVersion("1.4.2-rc.1", order: .semver)).state == .downgraded)
+    let report = try await client.ask(.reportVersion("1.4.2.0", order: .numeric))
+    #expect(report.state == .updated && report.isEqualInOrder)
+    #expect(try await !client.ask(.previewVersion("1.4.3")).isEqualInOrder)
+  }
+
   @Test func `versions can be reported, read, claimed and compared`() async throws {
     let daemon = try DaemonUnderTest().start()
     let client = IdentityClient(socket: daemon.socket)
@@ -141,6 +152,8 @@ struct LibraryCallTests {
     #expect(try await client.ask(.compareVersions("1.2", "1.10")) == .less)
     #expect(try await client.ask(.compareVersions("2.0", "2.00.0")) == .equal)
     #expect(try await client.ask(.compareVersions("1.2", "1.2~rc1", order: .linux)) == .greater)
+    #expect(try await client.ask(.compareVersions("1.2", build: "7", "1.2", secondBuild: "8")) == .different)
+    #expect(try await client.ask(.compareVersions("1.2", build: "7", "1.2", secondBuild: "7")) == .equal)
   }
 
   @Test func `push tokens can be put, read, invalidated and deleted`() async throws {

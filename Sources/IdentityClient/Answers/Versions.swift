@@ -6,7 +6,8 @@ public struct VersionStatus: Hashable, Sendable {
     case installed
     /// Version and build are the same as in the session before.
     case unchanged
-    /// The version is the same, and the build differs.
+    /// The version is the same, and the build differs; or both are equal in the order, and written differently, see
+    /// ``VersionStatus/isEqualInOrder``.
     case updated
     /// The version is later, or the system is another distribution.
     case upgraded
@@ -24,6 +25,8 @@ public struct VersionStatus: Hashable, Sendable {
   public let previous: String?
   /// The build of the session before; nil if ``previous`` is nil or had no build.
   public let previousBuild: String?
+  /// Whether ``version`` and ``previous`` are equal in the order, and written differently.
+  public let isEqualInOrder: Bool
   /// The time of the first report of this version with this build; nil in a preview if there was none.
   public let installed: IdentityTime?
 
@@ -33,6 +36,7 @@ public struct VersionStatus: Hashable, Sendable {
     build = fields.text("build")
     previous = fields.text("previous")
     previousBuild = fields.text("previous-build")
+    isEqualInOrder = fields.text("same-order") == "yes"
     installed = try fields.time("installed")
   }
 }
@@ -65,11 +69,13 @@ public enum VersionOwner: Hashable, Sendable {
 }
 
 /// The order of two versions.
-public enum VersionComparison: String, Hashable, Sendable {
+public enum VersionComparison: String, CaseIterable, Hashable, Sendable {
   /// The first version is earlier.
   case less
-  /// The versions are equal.
+  /// The versions are equal, and so are their builds.
   case equal
+  /// The versions are equal, and their builds differ.
+  case different
   /// The first version is later.
   case greater
 }

@@ -8,6 +8,13 @@ extension RequestLine {
   }
 }
 
+extension RequestLine {
+  /// Returns the line with a version, and the rule that orders versions.
+  fileprivate func release(_ version: String, _ build: String?, _ order: VersionScheme?) -> RequestLine {
+    operand(version).attribute("build", build).attribute("order", order?.rawValue)
+  }
+}
+
 extension IdentityRequest where Answer == VersionStatus {
   /// Reports the version that runs. The answer compares it with the version of the session before.
   ///
@@ -17,15 +24,20 @@ extension IdentityRequest where Answer == VersionStatus {
   /// - Parameters:
   ///   - version: The version, 1 to 255 bytes.
   ///   - build: The build, at most 255 bytes; nil for none. The daemon compares builds only for equality.
+  ///   - order: The rule that orders the versions; nil for that of the app's manifest, or without a manifest for
+  ///     ``VersionScheme/auto``.
   ///   - app: The ID of the app; nil for the calling app. Any other app is for admins.
-  public static func reportVersion(_ version: String, build: String? = nil, app: String? = nil) -> IdentityRequest {
-    report(.change("version report").operand(version).attribute("build", build).attribute("app", app))
+  public static func reportVersion(
+    _ version: String, build: String? = nil, order: VersionScheme? = nil, app: String? = nil
+  ) -> IdentityRequest {
+    report(.change("version report").release(version, build, order).attribute("app", app))
   }
 
-  /// Requests the answer that ``reportVersion(_:build:app:)`` would give, and reports nothing.
-  public static func previewVersion(_ version: String, build: String? = nil, app: String? = nil) -> IdentityRequest {
-    let line = RequestLine.question("version report").operand(version).attribute("build", build).attribute("app", app)
-    return report(line.flag("dry-run", true))
+  /// Requests the answer that ``reportVersion(_:build:order:app:)`` would give, and reports nothing.
+  public static func previewVersion(
+    _ version: String, build: String? = nil, order: VersionScheme? = nil, app: String? = nil
+  ) -> IdentityRequest {
+    report(.question("version report").release(version, build, order).attribute("app", app).flag("dry-run", true))
   }
 
   /// Requests the last report: that of this session if it has reported, else that of any session.
@@ -72,15 +84,19 @@ extension IdentityRequest where Answer == VersionComparison {
   ///
   /// - Parameters:
   ///   - first: The version that the answer describes.
+  ///   - build: The build of the first version; nil for none.
   ///   - second: The version to compare with.
+  ///   - secondBuild: The build of the second version; nil for none.
   ///   - order: The rule that orders versions.
   public static func compareVersions(
-    _ first: String, _ second: String, order: VersionScheme = .numeric
+    _ first: String, build: String? = nil, _ second: String, secondBuild: String? = nil,
+    order: VersionScheme = .numeric
   ) -> IdentityRequest {
     let line = RequestLine.question("version compare").operand(first).operand(second)
-      .attribute("order", order.rawValue)
+      .attribute("build", build).attribute("build2", secondBuild).attribute("order", order.rawValue)
     return IdentityRequest(line) { (fields) throws(IdentityError) in
-      try fields.choice(["less": .less, "equal": .equal, "greater": .greater])
+      let all = VersionComparison.allCases
+      return try fields.choice(Dictionary(uniqueKeysWithValues: all.map { ($0.rawValue, $0) }))
     }
   }
 }
