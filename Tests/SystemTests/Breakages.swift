@@ -235,6 +235,42 @@ struct Breakage {
       tidy: "dpkg --purge identity-fleet; rm -f \(fleet)"),
   ]
 
+  private static let password = "/etc/credstore/fleet.password"
+  private static let untilLive =
+    "tries=0; until identityctl fleet status | grep -q state=live; do tries=$((tries + 1)); [ $tries -lt 100 ]; sleep 0.2; done"
+  /// Makes an account of the fleet, at a broker that wants a password.
+  private static let account = """
+    dpkg --install \(Container.others)/identity-fleet_*.deb
+    mkdir -p /etc/identityd/identity-fleet.conf.d /etc/credstore /run/broker
+    printf 'listener 1883 127.0.0.1\nallow_anonymous false\npassword_file /run/broker/passwords\n' >/run/broker/conf
+    mosquitto_passwd -b -c /run/broker/passwords site right; chown -R mosquitto: /run/broker
+    systemd-run --quiet --unit=broker mosquitto -c /run/broker/conf
+    printf '[Fleet]\nBroker=mqtt://127.0.0.1\nUsername=site\nSpread=0\n' >\(fleet)
+    printf right >\(password); chmod 600 \(password)
+    systemctl enable --now identity-fleet.service
+    identityctl account create alice; \(untilLive)
+
+    """
+  private static let endAccount = """
+    identityctl account leave --yes
+    for try in $(seq 50); do [ "$(identityctl account)" ] || break; sleep 0.1; done
+    systemctl stop broker.service; rm -rf \(fleet) \(password) /run/broker; dpkg --purge identity-fleet
+
+    """
+
+  private static let ofFleet = [
+    Breakage(
+      script: "\(account)printf wrong >\(password); systemctl restart identity-fleet.service; sleep 1", check: "fleet",
+      cause: ["refuses the user or the password: ", "the password is the credential in \(password)"],
+      repair: "printf right >\(password)",
+      mend: "identityctl fleet credentials && systemctl restart identity-fleet.service", tidy: endAccount),
+    Breakage(
+      script: "\(account)\(bindReadOnly)systemctl restart --no-block identity-fleet.service; sleep 5", check: "space",
+      cause: ["\(state) is on a file system that is mounted read-only at \(state)"], symptoms: ["store", "fleet"],
+      mend: "mount -o remount,bind,rw \(state) && systemctl restart identityd.service",
+      tidy: "\(untilLive); \(endAccount)\(unbind)"),
+  ]
+
   /// Every way to break the system, each with its cause and its repair.
-  static let all = ofUnits + ofFiles + ofManifests
+  static let all = ofUnits + ofFiles + ofManifests + ofFleet
 }
