@@ -194,11 +194,13 @@ class Page:
             raise AssertionError(f"{text!r} never came; there is {self.text(selector)!r}") from None
 
     def click(self, label, selector="main"):
-        """Clicks a button by its label, once it is there and enabled."""
+        """Clicks a button by its label, once it is there and enabled. Opens the menu that the button is in."""
         script = """
           const isOn = (button) => button.getAttribute("aria-disabled") !== "true";
           const shown = [...document.querySelectorAll(`${arguments[1]} button`)];
           const found = shown.find((button) => button.innerText.trim() === arguments[0] && isOn(button));
+          const menu = found?.closest(".items");
+          if (menu?.hidden) menu.previousElementSibling.click();
           if (found) { found.focus(); found.click(); }
           return found !== undefined;"""
         until(lambda: self.run(script, label, selector), f"a button {label!r} in {selector}")
@@ -262,7 +264,7 @@ class PageCase(unittest.TestCase):
 
     def follow(self, console=None):
         self.open(console)
-        self.page.sees("version installed", "#events")
+        until(lambda: self.page.all("#events-table tbody tr"), "the events")
 
     def status(self, name):
         rows = self.daemon.ask("status")

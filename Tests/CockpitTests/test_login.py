@@ -111,7 +111,7 @@ class LoginTest(unittest.TestCase):
         self.page.click("History…")
         self.page.sees(device, "#dialog tbody tr:first-child")
         self.page.sees("renewed", "#dialog tbody tr:first-child")
-        self.page.sees("uid:0", "#dialog tbody tr:first-child")
+        self.page.sees("root", "#dialog tbody tr:first-child")
 
     def test_picture(self):
         apps = {"org.example.player": "1.4.2", "org.example.notes": "3.0", "net.example.sync": "0.9.1"}
@@ -148,6 +148,8 @@ class LoginTest(unittest.TestCase):
         number = inside("id --user member").strip()
         self.log_in("member")
         self.renew(by=f"uid:{number}")
+        self.page.click("History…")
+        self.page.sees("member", "#dialog tbody tr:first-child")
 
     def test_a_plain_user_sees_its_own_part_and_the_end_of_the_daemon(self):
         inside("identityctl get device")

@@ -47,7 +47,7 @@ class PageTest(PageCase):
             self.daemon.manifest(f"org.example.app{number:04}", vendor=f"org.example{number % 7}")
         self.daemon.start()
         self.open()
-        self.page.sees("app installed", "#events")
+        self.page.sees("is installed.", "#events")
         self.page.sees("4096", "#apps-count")
         self.page.sees("Page 1 of 82", "#apps-page")
         self.assertEqual(len(self.page.all("#apps-table tbody tr")), 50)
@@ -145,13 +145,14 @@ class PageTest(PageCase):
         self.page.sees(device, "#dialog")
         self.page.type("#dialog-word", "renew")
         self.page.click("Renew", "#dialog")
-        self.page.sees("device changed", "#events")
+        self.page.sees("(renewal)", "#events")
         renewed = self.daemon.ask("get device")[0].split()[1]
         self.assertNotEqual(renewed, device)
+        self.page.sees(f"This device has the identifier {renewed} in place of {device} (renewal).", "#events")
         self.page.sees(renewed, "#device")
         self.page.click("History…")
         self.page.sees("renewed", "#dialog")
-        self.page.sees("uid:0", "#dialog")
+        self.page.sees("root", "#dialog")
         self.page.click("Close", "#dialog")
         self.page.type("#resolve-value", device)
         self.page.click("Find")
@@ -159,6 +160,21 @@ class PageTest(PageCase):
         self.page.type("#resolve-value", OTHER)
         self.page.click("Find")
         self.page.sees("No such identifier", "#resolve-answer")
+
+    def test_an_identifier_can_be_copied_and_events_have_the_words_of_the_daemon(self):
+        device = self.fill()
+        self.follow()
+        self.page.one("#device .copy").click()
+        # Without the permission for the clipboard the text is selected.
+        copied = "return [document.getElementById('announcement').textContent, `${getSelection()}`]"
+        until(lambda: self.page.run(copied)[0] == "Copied" or self.page.run(copied)[1] == device, "the copy")
+        self.page.type("#events-text", "has its first known")
+        self.page.sees("user:0 has its first known version, 1.4.1.", "#events")
+        self.page.click("Raw words")
+        self.page.sees("version installed of=app app=user:0 version=1.4.1", "#events-table tbody")
+        self.assertEqual(self.page.one('[data-action="raw"]').get_attribute("aria-pressed"), "true")
+        self.page.click("Raw words")
+        self.page.sees("user:0 has its first known version, 1.4.1.", "#events")
 
     def test_an_app_is_shown_and_changed(self):
         self.fill()
@@ -181,7 +197,7 @@ class PageTest(PageCase):
         self.page.sees("These identifiers are replaced", "#dialog")
         self.page.type("#dialog-word", "renew")
         self.page.click("Renew", "#dialog")
-        self.page.sees("installation changed", "#events")
+        self.page.sees("The installation of user:0 has the identifier", "#events")
         self.daemon.ask("item delete service=mail")
         self.page.click("user:0", "#apps-table")
         self.page.click("Forget…", "#dialog")
@@ -217,7 +233,7 @@ class PageTest(PageCase):
         self.fill()
         self.daemon.ask(*["renew device"] * 202, *(f"version report 2.{number}" for number in range(51)))
         self.open()
-        self.page.sees("version=2.50", "#events")
+        self.page.sees("user:0 is upgraded from version 2.49 to 2.50.", "#events")
         versions = len(self.daemon.ask("version history")) - 1
         self.page.click("History…")
         self.page.sees("… and 3 more", "#dialog")
@@ -237,13 +253,13 @@ class PageTest(PageCase):
         self.page.sees("Refused (bad-argument)", "#dialog")
         self.page.type("#device-name", "server")
         self.page.click("Rename", "#dialog")
-        self.page.sees("devices changed", "#events")
+        self.page.sees("has the name", "#events")
         self.page.click("Devices…")
         self.page.sees("server", "#dialog")
         self.page.click("Forget…", "#dialog")
         self.page.sees("This device leaves the list:", "#dialog")
         self.page.click("Forget", "#dialog")
-        self.page.sees("devices removed", "#events")
+        self.page.sees("is no longer in the account.", "#events")
         self.assertEqual(len(self.daemon.ask("devices")), 2)
 
     def test_a_change_that_ends_late_leaves_the_next_dialog_open_and_is_sent_once(self):
@@ -270,7 +286,7 @@ class PageTest(PageCase):
         self.page.sees("Forget an app", "#dialog")
         self.daemon.resume()
         self.page.sees("The identifier is renewed.", "#announcement")
-        self.page.sees("device changed", "#events")
+        self.page.sees("in place of", "#events")
         self.page.sees("Forget an app", "#dialog")
         self.assertTrue(self.page.run("return document.getElementById('dialog').open"))
         causes = [row.partition("cause=")[2].split()[0] for row in self.daemon.ask("history device")[:-1]]
@@ -330,13 +346,22 @@ class PageTest(PageCase):
         for _ in range(6):
             self.page.driver.switch_to.active_element.send_keys(Keys.TAB) if names else body.send_keys(Keys.TAB)
             names.append(self.page.run("return document.activeElement.innerText"))
-        self.assertEqual(names, ["Skip to the apps", "History…", "Devices…", "Join…", "Renew…", "Seal…"])
-        self.page.run("document.querySelector('[data-action=renew]').focus()")
-        self.page.driver.switch_to.active_element.send_keys(Keys.ENTER)
+        self.assertEqual(names, ["Skip to the apps", "⋮", "", "Join…", "History…", "Devices…"])
+        press = lambda key: self.page.driver.switch_to.active_element.send_keys(key)
+        focused = lambda: self.page.run("const { action, focus } = document.activeElement.dataset; return action ?? focus")
+        self.page.run("document.querySelector('#device .kebab').focus()")
+        for key, place in [
+            (Keys.ENTER, "renew"), (Keys.ARROW_DOWN, "seal"), (Keys.ARROW_DOWN, "renew"), (Keys.ARROW_UP, "seal"),
+            (Keys.ESCAPE, "menu device"), (Keys.ENTER, "renew"),
+        ]:
+            press(key)
+            self.assertEqual(focused(), place)
+        self.show("menu")
+        press(Keys.ENTER)
         self.page.sees("These identifiers are replaced", "#dialog")
         self.page.driver.switch_to.active_element.send_keys(Keys.ESCAPE)
         until(lambda: not self.page.run("return document.getElementById('dialog').open"), "the end of the dialog")
-        self.assertEqual(self.page.run("return document.activeElement.dataset.action"), "renew")
+        self.assertEqual(focused(), "menu device")
         # The focus stays on an app although an event draws its row anew.
         self.page.run("document.querySelector('#apps-table button').focus()")
         self.daemon.ask("version report 1.5")

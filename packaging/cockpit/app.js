@@ -3,6 +3,8 @@ import { needsAttention } from "./apps.js";
 import { historyTable, renew } from "./device.js";
 import { openDialog, openWithAnswer, refusal, rest } from "./dialog.js";
 import { _, element, format, table, terms, time, uuid, value } from "./elements.js";
+import { menu } from "./menu.js";
+import { learn } from "./users.js";
 
 /** The number of items that are shown. */
 const SHOWN_ITEMS = 200;
@@ -18,6 +20,7 @@ export async function openApp(page, name) {
     outcome(follower.ask(["version", "history"], { app: name })),
     outcome(follower.ask(["app", "list"])),
   ]);
+  if (Array.isArray(history)) await learn(history);
   const entry = Array.isArray(list) ? list.find((row) => row.words[0] === name) : undefined;
   const hasManifest = entry?.attributes.get("manifest") === "yes";
   const vendor = model.vendors.get(app.vendor);
@@ -34,12 +37,12 @@ export async function openApp(page, name) {
     facts.push(...manifestFacts(entry.attributes));
   }
   const content = [
+    changes(page, app, hasManifest),
     element("dl", {}, ...terms(facts)),
     ...part(_("Why the installation identifier changed"), history, historyTable),
     ...part(_("Versions"), versions, versionTable),
     ...tokens(page, app),
     ...items(model, name),
-    changes(page, app, hasManifest),
   ];
   openDialog(name, content.filter((node) => node !== null));
   document.getElementById("dialog-title").replaceChildren(value(name));
@@ -100,13 +103,13 @@ function items(model, group) {
 
 function changes(page, app, hasManifest) {
   if (!page.follower.isAdmin) return null;
-  const button = (label, run) => element("button", { type: "button", onclick: run }, label);
+  const button = (label, run) => element("button", { type: "button", class: "danger", onclick: run }, label);
   const buttons = [
     button(_("Renew the installation…"), () => renew(page, "installation", { app: app.name })),
     button(_("Renew the vendor…"), () => renew(page, "vendor", { app: app.name })),
   ];
   if (!hasManifest) buttons.push(button(_("Forget…"), () => forget(page, app)));
-  return element("div", { class: "actions" }, ...buttons);
+  return menu(_("More actions"), "app", buttons);
 }
 
 // The token itself is asked for when the dialog opens, and goes from the list into the request, never into an element.
@@ -123,7 +126,7 @@ function invalidate(page, name, provider) {
     const text = _("Senders no longer use the token. The app can store a new one at any time.");
     const facts = terms([[_("App"), value(name)], [_("Provider"), value(provider)]]);
     const content = [element("dl", {}, ...facts), element("p", {}, text)];
-    return { content, action: { label: _("Mark invalid"), done: _("The token is marked."), run } };
+    return { content, action: { label: _("Mark invalid"), destroys: true, done: _("The token is marked."), run } };
   });
 }
 
@@ -136,6 +139,6 @@ function forget(page, app) {
   ];
   const text = _("The app is uninstalled: its installation identifier, versions and push tokens end.");
   const run = () => page.follower.ask(["app", "forget", app.name]);
-  const action = { label: _("Forget"), word: "forget", done: _("The app is uninstalled."), run };
+  const action = { label: _("Forget"), word: "forget", destroys: true, done: _("The app is uninstalled."), run };
   openDialog(_("Forget an app"), [element("p", {}, text), element("dl", {}, ...terms(facts))], action);
 }

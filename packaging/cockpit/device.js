@@ -1,6 +1,7 @@
 // The part about this device, and its dialogs.
 import { openDialog, openWithAnswer, previewTable, rest } from "./dialog.js";
 import { _, draw, element, format, table, terms, time, turnOff, uuid, value } from "./elements.js";
+import { learn, user } from "./users.js";
 
 /** Draws the values, and turns the buttons on or off. */
 export function drawDevice(page) {
@@ -34,7 +35,7 @@ export function drawDevice(page) {
     seal: !canChange,
   };
   for (const [action, isOff] of Object.entries(off)) {
-    turnOff(document.querySelector(`#device-actions [data-action="${action}"]`), isOff);
+    turnOff(document.querySelector(`#device [data-action="${action}"]`), isOff);
   }
   // A device without an account can join one, and a device of an account can invite another one.
   document.querySelector('[data-action="invite"]').hidden = !model.account;
@@ -49,8 +50,8 @@ export function historyTable(rows) {
     const get = (name) => attributes.get(name);
     const ended = get("ended") ? ` → ${get("ended")}` : "";
     const until = get("until") ? time(get("until")) : _("now");
-    const by = get("by") ?? _("the daemon");
-    return [uuid(words[0]), time(get("from")), until, value(`${get("cause")}${ended}`), value(by)];
+    const by = get("by") === undefined ? _("the daemon") : user(get("by"));
+    return [uuid(words[0]), time(get("from")), until, value(`${get("cause")}${ended}`), by];
   });
   const box = { class: "scrolled", tabindex: "0", role: "group", "aria-label": _("History") };
   return element("div", box, table(_("History"), heads, cells), ...rest(rows.length, cells.length));
@@ -58,7 +59,11 @@ export function historyTable(rows) {
 
 /** Shows which identifiers this device had, and why they changed. */
 export function showHistory(page) {
-  const ask = () => page.follower.ask(["history", "device"]);
+  const ask = async () => {
+    const answer = await page.follower.ask(["history", "device"]);
+    await learn(answer.rows);
+    return answer;
+  };
   return openWithAnswer(_("History of the device identifier"), ask, ({ rows }) => ({ content: [historyTable(rows)] }));
 }
 
@@ -77,7 +82,8 @@ export function renew(page, level, names) {
     content.push(previewTable(_("Identifiers to replace"), rows));
     if (rows.length === 0) content.push(element("p", {}, _("There is none yet, so one is made.")));
     const run = () => change(page, ["renew", level], names);
-    return { content, action: { label: _("Renew"), word: "renew", done: _("The identifier is renewed."), run } };
+    const done = _("The identifier is renewed.");
+    return { content, action: { label: _("Renew"), word: "renew", destroys: true, done, run } };
   });
 }
 
@@ -91,7 +97,8 @@ export function seal(page) {
     const content = [element("p", {}, lost, " ", _("Nothing is made before the next start of the daemon."))];
     content.push(previewTable(_("Identifiers to end"), rows));
     const run = () => change(page, ["seal"]);
-    return { content, action: { label: _("Seal"), word: "seal", done: _("The store is sealed."), run } };
+    const done = _("The store is sealed.");
+    return { content, action: { label: _("Seal"), word: "seal", destroys: true, done, run } };
   });
 }
 
@@ -138,6 +145,6 @@ function forgetDevice(page, row) {
   const content = [element("p", {}, _("This device leaves the list:")), element("p", {}, uuid(row.words[0]))];
   content.push(element("p", {}, value(row.attributes.get("name") ?? "")));
   const run = () => page.follower.ask(["devices", "forget", row.words[0]]);
-  const action = { label: _("Forget"), done: _("The device is no longer listed."), run };
+  const action = { label: _("Forget"), destroys: true, done: _("The device is no longer listed."), run };
   openDialog(_("Forget a device"), content, action);
 }

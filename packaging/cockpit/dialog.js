@@ -17,8 +17,8 @@ dialog.addEventListener("close", () => {
  *
  * @param title its title
  * @param content its nodes
- * @param action the change: label, word (which has to be typed before), done (what is announced) and run(), which
- *     returns a promise; undefined for a dialog that only shows
+ * @param action the change: label, word (which has to be typed before), destroys (whether something is lost), done (the
+ *     text that is announced) and run(), which returns a promise; undefined for a dialog that only shows
  */
 export function openDialog(title, content, action) {
   // One dialog at a time: a dialog of the first one takes its place.
@@ -34,7 +34,7 @@ export function openDialog(title, content, action) {
     let isRunning = false;
     const isTyped = () => action.word === undefined || word.value.trim() === action.word;
     const word = element("input", { id: "dialog-word", type: "text", autocomplete: "off", spellcheck: "false" });
-    const confirm = element("button", { type: "button", class: "danger" }, action.label);
+    const confirm = element("button", { type: "button", class: action.destroys ? "danger" : "primary" }, action.label);
     const update = () => turnOff(confirm, isRunning || !isTyped());
     // The user may have left the dialog, and another one may have its place. The event of the end comes later.
     const isShown = () => dialog.open && confirm.isConnected;

@@ -1,7 +1,7 @@
 // Parts of the page. Everything from the daemon becomes text, never markup.
-import { MalformedLine } from "./words.js";
+import { MalformedLine, format } from "./words.js";
 
-export { format } from "./words.js";
+export { format };
 
 const { cockpit } = window;
 
@@ -46,7 +46,22 @@ export function value(text, kind) {
   return element("bdi", { class: kind }, visible(text ?? ""));
 }
 
-export const uuid = (text) => value(text, "uuid");
+/** A UUID with a button that copies it. */
+export function uuid(text) {
+  const shown = value(text, "uuid");
+  const attributes = { type: "button", class: "copy", "data-focus": `copy ${text}`, onclick: () => copy(text, shown) };
+  return element("span", {}, shown, element("button", { ...attributes, "aria-label": format(_("Copy $0"), text) }));
+}
+
+// Without a clipboard, as over plain HTTP, the text is selected.
+async function copy(text, shown) {
+  try {
+    await navigator.clipboard.writeText(text);
+    announce(_("Copied"));
+  } catch {
+    getSelection().selectAllChildren(shown);
+  }
+}
 
 /** A moment in the language and the time zone of the user. */
 export function time(text) {
@@ -105,18 +120,11 @@ export function draw(parent, key, build) {
   if (focus !== undefined) parent.querySelector(`[data-focus="${CSS.escape(focus)}"]`)?.focus();
 }
 
-/** A command with a button that copies it. Without a clipboard, as over plain HTTP, the button selects the text. */
+/** A command with a button that copies it. */
 export function remedy(command) {
   const code = element("code", { dir: "ltr" }, visible(command));
-  const copy = async () => {
-    try {
-      await navigator.clipboard.writeText(command);
-      announce(_("Copied"));
-    } catch {
-      getSelection().selectAllChildren(code);
-    }
-  };
-  const button = element("button", { type: "button", "data-focus": `copy ${command}`, onclick: copy }, _("Copy"));
+  const attributes = { type: "button", "data-focus": `copy ${command}`, onclick: () => copy(command, code) };
+  const button = element("button", attributes, _("Copy"));
   return element("div", { class: "remedy" }, code, button);
 }
 

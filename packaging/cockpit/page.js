@@ -7,6 +7,7 @@ import * as events from "./events.js";
 import { invite, join } from "./fleet.js";
 import { Follower } from "./follower.js";
 import { drawHealth, examine } from "./health.js";
+import { menu } from "./menu.js";
 import { Model } from "./model.js";
 import { drawNotices, readStatus, SOCKET } from "./notices.js";
 import { followTheme } from "./theme.js";
@@ -115,6 +116,11 @@ const ACTIONS = {
     announce(isPaused ? _("The events are paused.") : _("The events go on."));
     drawSoon();
   },
+  raw: (button) => {
+    events.choice.isRaw = !events.choice.isRaw;
+    button.setAttribute("aria-pressed", String(events.choice.isRaw));
+    drawSoon();
+  },
 };
 
 /** Does what a button says. Every fault is caught: Cockpit shows any other one as a failure of the whole page. */
@@ -142,6 +148,8 @@ function listen() {
   for (const button of document.querySelectorAll("main button[data-action]")) {
     button.addEventListener("click", () => isOff(button) || act(button.dataset.action, button));
   }
+  const rare = document.getElementById("device-menu");
+  rare.replaceWith(menu(_("More actions"), "device", [...rare.children]));
   onInput("filter-text", (input) => Object.assign(apps.choice, { text: input.value, page: 0 }));
   onInput("filter-tokens", (input) => Object.assign(apps.choice, { onlyTokens: input.checked, page: 0 }));
   onInput("events-text", (input) => (events.choice.text = input.value));
