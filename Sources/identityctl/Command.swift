@@ -40,16 +40,21 @@ struct Command {
   /// The verbs, then the commands of the client.
   static let all = verbs + own
 
-  /// Returns the words of a request with UUIDs in the form of the daemon, where the verb or the command takes UUIDs.
+  /// Returns the words of a request to the daemon with UUIDs in its form, where the verb takes UUIDs.
   ///
   /// The protocol has one form, and people paste what another program wrote.
   static func withCanonicalUUIDs(_ words: [String]) -> [String] {
-    let request = words.joined(separator: " ").lowercased()
-    let named = all.filter { begins(request, withOneOf: [$0.words]) }
-    guard let command = named.max(by: { $0.words.count < $1.words.count }) else { return words }
-    let takesUUID = command.operands.contains { ["UUID", "VALUE"].contains($0.name) }
-    let names = command.attributes.filter { $0.value.hasPrefix("UUID") }.map { "\($0.name)=" }
-    let count = command.words.split(separator: " ").count
+    guard let verb = VerbTable.verb(of: words) else { return words }
+    return withCanonicalUUIDs(words, of: verb.words, verb.operands, verb.attributes)
+  }
+
+  /// Returns the words of a request with UUIDs in the form of the protocol, where a verb or a command takes UUIDs.
+  static func withCanonicalUUIDs(
+    _ words: [String], of name: String, _ operands: [Verb.Operand], _ attributes: [Verb.Attribute]
+  ) -> [String] {
+    let takesUUID = operands.contains { ["UUID", "VALUE"].contains($0.name) }
+    let names = attributes.filter { $0.value.hasPrefix("UUID") }.map { "\($0.name)=" }
+    let count = name.split(separator: " ").count
     return words.enumerated().map { place, word in
       if let name = names.first(where: { word.lowercased().hasPrefix($0) }) {
         let values = word.dropFirst(name.count).split(separator: ",", omittingEmptySubsequences: false)

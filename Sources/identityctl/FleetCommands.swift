@@ -18,7 +18,7 @@ extension Program {
   /// - Returns: nil for any other command.
   static func askFleet(_ line: CommandLine) throws -> Int32? {
     let name = line.words.prefix(2).joined(separator: " ").lowercased()
-    guard ClientCommand.all.contains(where: { $0.words == name && $0.isForFleet }) else { return nil }
+    guard let command = ClientCommand.all.first(where: { $0.words == name && $0.isForFleet }) else { return nil }
     let format = try UUIDFormat(named: line.options["format"] ?? "hyphen")
     if name == "fleet keygen" { return try makeKeys(line, format) }
     if name == "fleet peers" { return try showPeers(line, format) }
@@ -31,7 +31,8 @@ extension Program {
     }
     if name == "account join", line.words.count > 2 { return try joinWithCode(line, format) }
     let consent = try Consent(to: line)
-    var request = RequestLine(words: Command.withCanonicalUUIDs(line.words))
+    var request = RequestLine(
+      words: Command.withCanonicalUUIDs(line.words, of: name, command.operands, command.attributes))
     if name == "account join" { request = request.secret(try invitation(line)) }
     let patience = try patience(line)
     var connection = try connectToFleet(line, patience)

@@ -53,6 +53,9 @@ struct ClientSpellingTests {
     let daemon = try DaemonUnderTest().start()
     let migrated = try identityctl(daemon, ["migrate", "installation", "{\(uuid.uppercased())}", "commit=yes"])
     #expect(migrated.status == 0 && migrated.output.hasPrefix(uuid), "\(migrated)")
+    // An attribute may come before the verb.
+    let again = try identityctl(daemon, ["commit=yes", "migrate", "installation", "{\(uuid.uppercased())}"])
+    #expect(again.status == 0 && again.output.hasPrefix(uuid), "\(again)")
     let key = "urn:uuid:\(uuid)"
     #expect(try identityctl(daemon, ["get", "key", key]).output != identityctl(daemon, ["get", "key", uuid]).output)
     #expect(try identityctl(daemon, ["token", "put", "fcm", key]).status == 0)
