@@ -28,21 +28,12 @@ struct GuardedBytes: ~Copyable {
     return true
   }
 
-  /// Lets `body` fill the whole capacity.
+  /// Lets `body` fill the capacity, or a part of it from its beginning.
   ///
-  /// - Returns: The result of `body`, which is false if it failed.
-  mutating func fill(_ body: (UnsafeMutablePointer<UInt8>) -> Bool) -> Bool {
-    guard unsafe body(memory) else { return false }
-    count = capacity
-    return true
-  }
-
-  /// Lets `body` fill a part of the capacity from its beginning.
-  ///
-  /// - Parameter body: returns the number of bytes; nil if it failed.
+  /// - Parameter body: gets the place and the capacity, and returns the number of bytes; nil if it failed.
   /// - Returns: false if `body` failed.
-  mutating func fillPart(_ body: (UnsafeMutableBufferPointer<UInt8>) -> Int?) -> Bool {
-    guard let filled = unsafe body(UnsafeMutableBufferPointer(start: memory, count: capacity)) else { return false }
+  mutating func fill(_ body: (UnsafeMutablePointer<UInt8>, Int) -> Int?) -> Bool {
+    guard let filled = unsafe body(memory, capacity) else { return false }
     count = filled
     return true
   }

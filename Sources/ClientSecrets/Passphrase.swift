@@ -84,9 +84,10 @@ package struct Passphrase: ~Copyable {
       return nil
     }
     guard var composed = GuardedBytes(capacity: count * ComposedText.mostGrowth) else { throw .noMemory }
-    let isComposed = unsafe composed.fillPart { room in
+    let isComposed = unsafe composed.fill { place, room in
       unsafe bytes.withBytes { text in
-        unsafe ComposedText.compose(UnsafeBufferPointer(start: text, count: count), into: room)
+        unsafe ComposedText.compose(
+          UnsafeBufferPointer(start: text, count: count), into: UnsafeMutableBufferPointer(start: place, count: room))
       }
     }
     guard isComposed, !composed.matches(bytes) else { return nil }
@@ -126,12 +127,13 @@ package struct Passphrase: ~Copyable {
   ) throws(Failure) -> BackupKey {
     guard var key = GuardedBytes(capacity: BackupKey.length) else { throw .noMemory }
     let count = UInt64(bytes.count)
-    let isMade = unsafe key.fill { place in
-      unsafe bytes.withBytes { passphrase in
+    let isMade = unsafe key.fill { place, length in
+      let code = unsafe bytes.withBytes { passphrase in
         unsafe crypto_pwhash(
-          place, UInt64(BackupKey.length), passphrase, count, header.salt, UInt64(header.operations), header.memory,
-          crypto_pwhash_ALG_ARGON2ID13) == 0
+          place, UInt64(length), passphrase, count, header.salt, UInt64(header.operations), header.memory,
+          crypto_pwhash_ALG_ARGON2ID13)
       }
+      return code == 0 ? length : nil
     }
     // The header's parameters are within libsodium's bounds, so lack of memory is the only possible failure.
     guard isMade else { throw .noMemory }
