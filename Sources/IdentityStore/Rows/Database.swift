@@ -33,7 +33,7 @@ struct DatabaseError: Error, Equatable, CustomStringConvertible {
   /// Creates the error of a statement, which people are not shown.
   init(running sql: String, code: Int32) { self.init(action: Self.action(of: sql), code: code) }
 
-  private static func action(of sql: String) -> String {
+  fileprivate static func action(of sql: String) -> String {
     switch sql.prefix(6) {
     case "SELECT", "PRAGMA": "read the database"
     case "COMMIT": "commit"
@@ -91,8 +91,8 @@ final class Connection: @unchecked Sendable {
   func compile(_ sql: String) throws(DatabaseError) -> OpaquePointer {
     var statement: OpaquePointer?
     let code = unsafe sqlite3_prepare_v3(pointer, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &statement, nil)
-    guard code == SQLITE_OK else { throw DatabaseError(action: sql, justNow: code) }
-    guard let statement = unsafe statement else { throw DatabaseError(action: sql, code: SQLITE_MISUSE) }
+    guard code == SQLITE_OK else { throw DatabaseError(running: sql, justNow: code) }
+    guard let statement = unsafe statement else { throw DatabaseError(running: sql, code: SQLITE_MISUSE) }
     return unsafe statement
   }
 }
@@ -131,7 +131,7 @@ struct Database: ~Copyable, Sendable {
     if let logLength, outcome == SQLITE_OK { outcome = unsafe cstore_end_log(connection, logLength) }
     guard outcome == SQLITE_OK else {
       unsafe sqlite3_close(connection)
-      throw DatabaseError(action: exclusive, code: outcome)
+      throw DatabaseError(running: exclusive, code: outcome)
     }
     self.connection = unsafe Connection(adopting: connection)
     // Another process may hold a lock for a moment. The timeout of one second keeps the writer responsive. This call
@@ -152,9 +152,9 @@ struct Database: ~Copyable, Sendable {
 
   /// Executes statements and ignores their results.
   ///
-  /// - Parameter action: the name of the operation in an error; nil for the SQL text.
+  /// - Parameter action: the name of the operation in an error; nil for one that follows from the SQL text.
   func execute(_ sql: String, as action: String? = nil) throws(DatabaseError) {
-    try check(action ?? sql, unsafe sqlite3_exec(connection.pointer, sql, nil, nil, nil))
+    try check(action ?? DatabaseError.action(of: sql), unsafe sqlite3_exec(connection.pointer, sql, nil, nil, nil))
   }
 
   /// Runs a closure in one transaction. If the closure throws, none of its changes takes effect.
@@ -191,7 +191,7 @@ struct Database: ~Copyable, Sendable {
   ///
   /// - Throws: SQLITE_BUSY if a reader is in the way.
   func checkpoint() throws(DatabaseError) {
-    guard try checkpointIfFree() else { throw DatabaseError(action: Self.checkpointing, code: SQLITE_BUSY) }
+    guard try checkpointIfFree() else { throw DatabaseError(action: "write the log to the database", code: SQLITE_BUSY) }
   }
 
   /// Checkpoints like ``checkpoint()``, but returns false if a reader is in the way.
