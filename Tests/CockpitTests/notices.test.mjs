@@ -20,6 +20,7 @@ const summaryOf = (parts) => summary(page(parts), notices(page(parts)));
 test("nothing is said to be in order before all answers are there", () => {
   assert.deepEqual(summaryOf({}), { kind: "good", text: "in order" });
   assert.deepEqual(summaryOf({ name: "connecting" }), { kind: "none", text: "connecting …" });
+  assert.deepEqual(summaryOf({ isChecking: true }), { kind: "none", text: "checking …" });
   for (const parts of [{ report: undefined }, { report: null }, { status: null }]) {
     assert.deepEqual(summaryOf(parts), { kind: "none", text: "not known" });
   }

@@ -120,6 +120,21 @@ class FleetTest(PageCase):
         self.page.sees("add one device", "#dialog")
         until(lambda: any("name=second" in row for row in self.daemon.ask("devices")), "the other device")
 
+    def test_an_account_is_created_and_a_device_invited(self):
+        self.fleet.start()
+        self.follow()
+        self.page.click("Create an account…")
+        self.page.click("Create", "#dialog")
+        until(lambda: self.page.text("#dialog .error") != "", "the refusal of an empty name")
+        self.page.type("#account-name", "--my=account")
+        self.show("create")
+        self.page.click("Create", "#dialog")
+        self.page.sees("The account is there.", "#announcement")
+        self.page.sees("--my=account", "#device-values")
+        self.fleet.wait("state=live")
+        code = self.invite()
+        self.assertEqual(self.other.run("account", "join", "-", text=code).returncode, 0)
+
     def test_the_progress_of_joining_is_shown_and_a_refusal(self):
         self.broker.stop()
         self.other.run("account", "create", "alice")

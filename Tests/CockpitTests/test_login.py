@@ -92,7 +92,7 @@ class LoginTest(unittest.TestCase):
     def renew(self, by):
         """Renews the device identifier, and finds in the history who has done so. Returns the identifier."""
         before = inside("identityctl get device").strip()
-        self.page.click("Renew…")
+        self.page.click("Renew the device identifier…")
         self.page.sees("These identifiers are replaced", "#dialog")
         self.page.type("#dialog-word", "renew")
         self.page.click("Renew", "#dialog")

@@ -132,7 +132,7 @@ class PageTest(PageCase):
     def test_a_renewal_is_shown_first_and_needs_a_typed_word(self):
         device = self.fill()
         self.follow()
-        self.page.click("Renew…")
+        self.page.click("Renew the device identifier…")
         self.page.sees(device, "#dialog")
         self.assertEqual(self.page.run("return document.activeElement.innerText"), "Cancel")
         self.assertEqual(self.page.one("#dialog .danger").get_attribute("aria-disabled"), "true")
@@ -141,7 +141,7 @@ class PageTest(PageCase):
         self.show("renewal")
         self.page.click("Cancel", "#dialog")
         self.assertEqual(self.daemon.ask("get device")[0].split()[1], device)
-        self.page.click("Renew…")
+        self.page.click("Renew the device identifier…")
         self.page.sees(device, "#dialog")
         self.page.type("#dialog-word", "renew")
         self.page.click("Renew", "#dialog")
@@ -151,7 +151,7 @@ class PageTest(PageCase):
         self.page.sees(f"This device has the identifier {renewed} in place of {device} (renewal).", "#events")
         self.page.sees(renewed, "#device")
         self.page.click("History…")
-        self.page.sees("renewed", "#dialog")
+        self.page.sees("first use → renewal", "#dialog")
         self.page.sees("root", "#dialog")
         self.page.click("Close", "#dialog")
         self.page.type("#resolve-value", device)
@@ -170,10 +170,10 @@ class PageTest(PageCase):
         until(lambda: self.page.run(copied)[0] == "Copied" or self.page.run(copied)[1] == device, "the copy")
         self.page.type("#events-text", "has its first known")
         self.page.sees("user:0 has its first known version, 1.4.1.", "#events")
-        self.page.click("Raw words")
+        self.page.click("Words of the protocol")
         self.page.sees("version installed of=app app=user:0 version=1.4.1", "#events-table tbody")
         self.assertEqual(self.page.one('[data-action="raw"]').get_attribute("aria-pressed"), "true")
-        self.page.click("Raw words")
+        self.page.click("Words of the protocol")
         self.page.sees("user:0 has its first known version, 1.4.1.", "#events")
 
     def test_an_app_is_shown_and_changed(self):
@@ -181,7 +181,7 @@ class PageTest(PageCase):
         installation = self.daemon.ask("get installation")[0].split()[1]
         self.follow()
         self.page.click("user:0", "#apps-table")
-        for text in [installation, "1.4.1", "1.4.2", "mail", "alice", "fcm", "first-use"]:
+        for text in [installation, "1.4.1", "1.4.2", "mail", "alice", "fcm", "first use"]:
             self.page.sees(text, "#dialog")
         shown = "const it = document.getElementById('dialog'); return [it.scrollTop, it.scrollHeight > it.clientHeight]"
         self.assertEqual(self.page.run(shown), [0, True])
@@ -272,7 +272,7 @@ class PageTest(PageCase):
           const buttons = [...document.querySelectorAll("#dialog button")];
           window.kept = buttons.find(({ innerText }) => innerText === "Forget…");""")
         self.page.click("Close", "#dialog")
-        self.page.click("Renew…")
+        self.page.click("Renew the device identifier…")
         self.page.sees("These identifiers are replaced", "#dialog")
         self.page.type("#dialog-word", "renew")
         self.daemon.pause()
@@ -346,7 +346,7 @@ class PageTest(PageCase):
         for _ in range(6):
             self.page.driver.switch_to.active_element.send_keys(Keys.TAB) if names else body.send_keys(Keys.TAB)
             names.append(self.page.run("return document.activeElement.innerText"))
-        self.assertEqual(names, ["Skip to the apps", "⋮", "", "Join…", "History…", "Devices…"])
+        self.assertEqual(names, ["Skip to the apps", "⋮", "", "Join…", "Create an account…", "History…"])
         press = lambda key: self.page.driver.switch_to.active_element.send_keys(key)
         focused = lambda: self.page.run("const { action, focus } = document.activeElement.dataset; return action ?? focus")
         self.page.run("document.querySelector('#device .kebab').focus()")
@@ -380,7 +380,7 @@ class PageTest(PageCase):
         self.assertEqual(self.page.driver.title, "Identität")
         self.show("german")
         self.assertEqual(self.page.run("return document.documentElement.lang"), "de")
-        self.page.click("Erneuern …")
+        self.page.click("Die Gerätekennung erneuern …")
         self.page.sees("Zum Fortfahren „renew“ eingeben", "#dialog")
 
 

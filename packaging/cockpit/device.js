@@ -1,6 +1,7 @@
 // The part about this device, and its dialogs.
-import { openDialog, openWithAnswer, previewTable, rest } from "./dialog.js";
+import { openDialog, openWithAnswer, previewTable, rest, scrolled } from "./dialog.js";
 import { _, draw, element, format, table, terms, time, turnOff, uuid, value } from "./elements.js";
+import { CAUSES } from "./sentences.js";
 import { learn, user } from "./users.js";
 
 /** Draws the values, and turns the buttons on or off. */
@@ -31,6 +32,7 @@ export function drawDevice(page) {
     devices: !isFollowing || model.devices.size === 0,
     invite: !canChange,
     join: !canChange,
+    create: !canChange,
     renew: !canChange,
     seal: !canChange,
   };
@@ -39,7 +41,9 @@ export function drawDevice(page) {
   }
   // A device without an account can join one, and a device of an account can invite another one.
   document.querySelector('[data-action="invite"]').hidden = !model.account;
-  document.querySelector('[data-action="join"]').hidden = Boolean(model.account);
+  for (const action of ["join", "create"]) {
+    document.querySelector(`[data-action="${action}"]`).hidden = Boolean(model.account);
+  }
 }
 
 /** A table of past identifiers, newest first. */
@@ -48,13 +52,13 @@ export function historyTable(rows) {
   const shown = rows.toReversed?.() ?? [...rows].reverse();
   const cells = shown.slice(0, 200).map(({ words, attributes }) => {
     const get = (name) => attributes.get(name);
-    const ended = get("ended") ? ` → ${get("ended")}` : "";
+    const cause = (name) => CAUSES[get(name)] ?? get(name);
+    const why = get("ended") ? `${cause("cause")} → ${cause("ended")}` : cause("cause");
     const until = get("until") ? time(get("until")) : _("now");
     const by = get("by") === undefined ? _("the daemon") : user(get("by"));
-    return [uuid(words[0]), time(get("from")), until, value(`${get("cause")}${ended}`), by];
+    return [uuid(words[0]), time(get("from")), until, value(why), by];
   });
-  const box = { class: "scrolled", tabindex: "0", role: "group", "aria-label": _("History") };
-  return element("div", box, table(_("History"), heads, cells), ...rest(rows.length, cells.length));
+  return scrolled(_("History"), table(_("History"), heads, cells), ...rest(rows.length, cells.length));
 }
 
 /** Shows which identifiers this device had, and why they changed. */
@@ -102,12 +106,26 @@ export function seal(page) {
   });
 }
 
-/** Says that the machine is the right one. */
+/** Says that the machine is the right one, after a dry run: what an earlier renewal left to the original is deleted. */
 export function acknowledge(page) {
-  const run = () => change(page, ["machine", "acknowledge"]);
-  const text = _("The identifiers stay as they are. A copy that keeps them counts as the same device.");
-  const action = { label: _("This is the right machine"), done: _("The warning has ended."), run };
-  openDialog(_("Keep the identifiers"), [element("p", {}, text)], action);
+  const ask = () => page.follower.ask(["machine", "acknowledge"], { "dry-run": "yes" });
+  return openWithAnswer(_("Keep the identifiers"), ask, ({ rows }) => {
+    const text = _("The identifiers stay as they are. A copy that keeps them counts as the same device.");
+    const content = [element("p", {}, text)];
+    if (rows.length > 0) {
+      const lost = _("These push tokens and items are deleted. Until then, they come back with the former machine:");
+      const cells = rows.slice(0, 200).map(({ words, attributes }) => {
+        const names = ["provider", "group", "service", "account"].map((name) => attributes.get(name));
+        const kind = { token: _("Push token"), item: _("Item") }[words[0]] ?? value(words[0]);
+        return [kind, value(attributes.get("app")), value(names.filter(Boolean).join(", "))];
+      });
+      const shown = table(_("Deleted"), [_("Kind"), _("App"), _("Name")], cells);
+      content.push(element("p", {}, lost), scrolled(_("Deleted"), shown, ...rest(rows.length, cells.length)));
+    }
+    const run = () => change(page, ["machine", "acknowledge"]);
+    const label = _("This is the right machine");
+    return { content, action: { label, destroys: rows.length > 0, done: _("The warning has ended."), run } };
+  });
 }
 
 /** Lists the devices of the account. */

@@ -29,7 +29,7 @@ export function openDialog(title, content, action) {
   const cancel = element("button", closing, action ? _("Cancel") : _("Close"));
   const heading = element("h2", { id: "dialog-title", tabindex: "-1" }, title);
   const parts = [heading, ...content];
-  const actions = element("div", { class: "actions" }, cancel);
+  const actions = element("div", { class: "actions ending" }, cancel);
   if (action !== undefined) {
     let isRunning = false;
     const isTyped = () => action.word === undefined || word.value.trim() === action.word;
@@ -94,5 +94,10 @@ export function previewTable(caption, rows) {
   });
   const parts = [table(caption, [_("Level"), _("Identifier"), _("App or vendor")], shown)];
   parts.push(...rest(rows.length, shown.length));
-  return element("div", { class: "scrolled", tabindex: "0", role: "group", "aria-label": caption }, ...parts);
+  return scrolled(caption, ...parts);
+}
+
+/** A box of limited height. */
+export function scrolled(label, ...parts) {
+  return element("div", { class: "scrolled", tabindex: "0", role: "group", "aria-label": label }, ...parts);
 }

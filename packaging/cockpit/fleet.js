@@ -122,6 +122,23 @@ function showCode(title, { code, expires }) {
   watch(progress, show, () => secret.remove());
 }
 
+// MARK: Accounts
+
+/** Makes an account with this device as its first member. */
+export function create(page) {
+  const title = _("Create an account");
+  return openWithService(page, title, () => {
+    const attributes = { id: "account-name", type: "text", maxlength: "255", autocomplete: "off", spellcheck: "false" };
+    const input = element("input", attributes);
+    const text = _("This device becomes the first one of the account, and can invite others.");
+    const label = element("label", { for: "account-name" }, _("Name of the account"));
+    // After "--", a name that begins with a dash is no option.
+    const run = () => runClient(["account", "create", "--", input.value]);
+    const content = [element("p", {}, text), element("p", {}, label), input];
+    openDialog(title, content, { label: _("Create"), done: _("The account is there."), run });
+  });
+}
+
 // MARK: Joining
 
 /** Joins an account with a code. */

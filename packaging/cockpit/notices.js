@@ -1,5 +1,6 @@
 // The faults in words, from the state of the connection and from `status`.
 import { _, draw, element, format, mark, reason, time, value, visible } from "./elements.js";
+import { CAUSES } from "./sentences.js";
 
 /** The path of the socket. */
 export const SOCKET = "/run/identityd/identityd.sock";
@@ -17,11 +18,12 @@ export function readStatus(rows) {
 /**
  * Lists what an admin has to know, worst first.
  *
- * @returns an array of notices: a kind ("bad", "warning" or "none"), a title, a text of the daemon, and an action
+ * @returns an array of notices: a kind ("bad", "warning" or "none"), a title, a text of the daemon, and the actions, each
+ *     with the label of its button
  */
 export function notices({ follower, status, report, isFollowing, isOverdue }) {
   const found = [];
-  const add = (kind, title, text, action) => found.push({ kind, title, text, action });
+  const add = (kind, title, text, actions = []) => found.push({ kind, title, text, actions });
   const { name, error } = follower.state;
   const values = status?.values ?? new Map();
   const isDamaged = values.get("store") === "damaged";
@@ -47,7 +49,8 @@ export function notices({ follower, status, report, isFollowing, isOverdue }) {
   }
   if (isDamaged) add("bad", _("The store is damaged."), values.get("store-reason"));
   else if (values.has("store-reason")) add("bad", _("Nothing can be changed now."), values.get("store-reason"));
-  if (values.get("master-key") === "unavailable") {
+  // Of a damaged store, the items are a symptom.
+  if (values.get("master-key") === "unavailable" && !isDamaged) {
     add("bad", _("The items cannot be used, because their key is missing."), values.get("master-key-reason"));
   }
   if (values.has("sealed")) add("bad", _("The store is sealed. Nothing is made before the next start of the daemon."));
@@ -56,11 +59,14 @@ export function notices({ follower, status, report, isFollowing, isOverdue }) {
   }
   if (values.has("suspect")) {
     const title = _("This may be a copy of another machine. If it is a copy, renew the device identifier.");
-    add("warning", title, since(values.get("suspect")), "acknowledge");
+    add("warning", title, since(values.get("suspect")), [
+      ["renew", _("It is a copy: renew the device identifier…")],
+      ["acknowledge", _("This is the right machine…")],
+    ]);
   }
   if (values.has("machine-change")) {
     const title = _("The identifiers were renewed on another machine.");
-    add("warning", title, since(values.get("machine-change")), "acknowledge");
+    add("warning", title, since(values.get("machine-change")), [["acknowledge", _("This is the right machine…")]]);
   }
   const count = Number(values.get("manifest-faults") ?? 0);
   if (count > 0) {
@@ -94,27 +100,29 @@ export function drawNotices(page) {
  *
  * @returns the kind and a text
  */
-export function summary({ follower, status, report, isOverdue }, found) {
+export function summary({ follower, status, report, isChecking, isOverdue }, found) {
   if (follower.state.name === "connecting" && !isOverdue) return { kind: "none", text: _("connecting …") };
   const kinds = new Set(found.map(({ kind }) => kind));
   const grades = { failed: "bad", warning: "warning", info: "good" };
   for (const finding of report?.findings ?? []) kinds.add(grades[finding.result] ?? "warning");
   if (kinds.has("bad")) return { kind: "bad", text: _("needs attention now") };
   if (kinds.has("warning")) return { kind: "warning", text: _("needs attention") };
+  if (isChecking) return { kind: "none", text: _("checking …") };
   if (!report || status === null) return { kind: "none", text: _("not known") };
   return { kind: "good", text: _("in order") };
 }
 
-function noticeElement({ kind, title, text, action }, act) {
+function noticeElement({ kind, title, text, actions }, act) {
   const parts = [element("p", {}, mark(kind), " ", title)];
   if (Array.isArray(text)) {
-    parts.push(element("p", {}, value(text[0]), " – ", time(text[1])));
+    parts.push(element("p", {}, value(CAUSES[text[0]] ?? text[0]), " – ", time(text[1])));
   } else if (text) {
     for (const line of text.split("\n")) parts.push(element("p", { class: "quiet" }, value(line)));
   }
-  if (action === "acknowledge") {
-    const attributes = { type: "button", "data-focus": `${action} ${title}`, onclick: () => act("acknowledge") };
-    parts.push(element("button", attributes, _("This is the right machine…")));
-  }
+  const buttons = actions.map(([action, label]) => {
+    const attributes = { type: "button", "data-focus": `${action} ${title}`, onclick: () => act(action) };
+    return element("button", attributes, label);
+  });
+  if (buttons.length > 0) parts.push(element("div", { class: "actions" }, ...buttons));
   return element("div", { class: `notice ${kind}` }, ...parts);
 }

@@ -4,7 +4,7 @@ import * as apps from "./apps.js";
 import { acknowledge, drawDevice, renew, seal, showDevices, showHistory } from "./device.js";
 import { announce, isOff, _ } from "./elements.js";
 import * as events from "./events.js";
-import { invite, join } from "./fleet.js";
+import { create, invite, join } from "./fleet.js";
 import { Follower } from "./follower.js";
 import { drawHealth, examine } from "./health.js";
 import { menu } from "./menu.js";
@@ -103,6 +103,7 @@ const ACTIONS = {
   devices: () => showDevices(page),
   invite: () => invite(page),
   join: () => join(page),
+  create: () => create(page),
   renew: () => renew(page, "device", {}),
   seal: () => seal(page),
   acknowledge: () => acknowledge(page),

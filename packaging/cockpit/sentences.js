@@ -50,7 +50,7 @@ const SENTENCES = {
 };
 
 /** The causes of identifiers. */
-const CAUSES = {
+export const CAUSES = {
   "first-use": _("first use"),
   migrated: _("migration"),
   renewed: _("renewal"),
