@@ -42,7 +42,7 @@ package final class AttestationRules {
   /// Reads the daemon's own user namespace, cgroup and other namespaces, and applies settings.
   package init(_ settings: AttestationSettings) throws(SystemError) {
     unnamedUser = try UserNamespace.unnamedUser()
-    groups = PeerGroups(atMost: Bound.peerGroups, own: try ProcessFacts.ownControlGroup())
+    groups = PeerGroups(atMost: Bound.peerGroups, own: try ProcessFacts.controlGroup(ofProcess: "self"))
     namespaces = try ProcessNamespaces()
     self.settings = settings
   }

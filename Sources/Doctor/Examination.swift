@@ -47,7 +47,10 @@ package struct Examination: Sendable {
   /// The path of the daemon's socket.
   var socketPath: String { socket.path }
 
-  /// Whether the socket is that of the system's daemon, which systemd starts. Any other daemon was started by hand.
+  /// The service manager that runs the daemon; nil for a daemon that was started by hand.
+  let manager: ServiceManager?
+
+  /// Whether the socket is that of the system's daemon.
   var isSystem: Bool { socketPath == DaemonSocket.systemPath }
 
   /// The state directory; nil if it is unknown.
@@ -94,6 +97,7 @@ package struct Examination: Sendable {
     }
     self.units = units
     (contact, answers) = found
+    manager = ServiceManager.of(socket.path, process: found.answers?["pid"])
   }
 
   private static func contact(_ socket: DaemonSocket, until deadline: UInt64) -> (Contact, DaemonAnswers?) {
@@ -116,13 +120,14 @@ package struct Examination: Sendable {
 
   init(
     socketPath: String, userID: UInt32, contact: Contact, answers: DaemonAnswers?,
-    units: UnitStates = UnitStates(ofSystem: false)
+    units: UnitStates = UnitStates(ofSystem: false), manager: ServiceManager? = nil
   ) {
     socket = DaemonSocket(socketPath)
     self.userID = userID
     self.contact = contact
     self.answers = answers
     self.units = units
+    self.manager = manager ?? ServiceManager.of(socketPath, process: answers?["pid"])
   }
 
   /// The remedy that restarts the daemon.
@@ -130,24 +135,25 @@ package struct Examination: Sendable {
   /// A daemon that was started by hand must be started by hand again after the remedy has ended it. If the daemon does
   /// not report its process, the remedy shows the process that listens on the socket.
   var restart: Remedy {
-    if isSystem { return .root("systemctl", "restart", "identityd.service") }
+    if let manager { return manager.remedy("restart", UnitStates.service) }
     guard let process = answers?["pid"] else { return .anybody("ss", "-x", "-l", "-p", "src", socketPath) }
     return .anybody("kill", process)
   }
 
   /// The remedy that lets the running daemon read its configuration and the manifests again.
   var reload: Remedy {
-    if isSystem { return .root("systemctl", "reload", UnitStates.service) }
+    if let manager { return manager.remedy("reload", UnitStates.service) }
     guard let process = answers?["pid"] else { return restart }
     return .anybody("kill", "-HUP", process)
   }
 
-  /// The remedy that starts the system's daemon after a repair, or lets a running one read its files again.
+  /// The remedy that starts the units after a repair, or lets a running daemon read its files again.
   var resume: [Remedy] { resume(reload) }
 
-  /// Returns the remedies that start the system's daemon after a repair, or the one for a daemon that runs.
+  /// Returns the remedies that start the units after a repair, or the one for a daemon that runs.
   func resume(_ running: Remedy) -> [Remedy] {
-    answers == nil && isSystem ? [.resetUnits, .restartUnits] : [running]
+    guard answers == nil, let manager else { return [running] }
+    return [manager.resetUnits, manager.restartUnits]
   }
 }
 

@@ -2,10 +2,20 @@ import IdentityWire
 
 /// A shell command that repairs a fault, or shows more about it.
 package struct Remedy: Equatable, Sendable {
-  /// Whether the command needs root.
-  let needsRoot: Bool
-  /// The command line, with quoted words as far as the shell requires it.
-  private let line: String
+  /// One command of the line.
+  private struct Step: Equatable {
+    /// Whether the command needs root.
+    let needsRoot: Bool
+    /// The command line, with quoted words as far as the shell requires it.
+    let line: String
+  }
+
+  /// The commands, of which each one runs only if the one before it succeeded.
+  private let steps: [Step]
+
+  private init(needsRoot: Bool, line: String) { steps = [Step(needsRoot: needsRoot, line: line)] }
+
+  private init(_ steps: [Step]) { self.steps = steps }
 
   /// Creates a command for root.
   static func root(_ words: String...) -> Remedy { Remedy(needsRoot: true, line: joined(words)) }
@@ -28,8 +38,16 @@ package struct Remedy: Equatable, Sendable {
   /// - Parameter line: the line, in which every word from elsewhere is ``quoted(_:)``.
   static func shell(_ line: String) -> Remedy { Remedy(needsRoot: false, line: line) }
 
-  /// Returns the command line for a user, with `sudo` if the command needs root and the user is not root.
-  package func text(for userID: UInt32) -> String { needsRoot && userID != 0 ? "sudo \(line)" : line }
+  /// Creates one line of commands of which each one runs only if the one before it succeeded.
+  ///
+  /// For commands that would do harm one by one, such as the start of a daemon without the data that a failed command
+  /// should have brought.
+  static func chain(_ remedies: [Remedy]) -> Remedy { Remedy(remedies.flatMap(\.steps)) }
+
+  /// Returns the command line for a user, with `sudo` if a command needs root and the user is not root.
+  package func text(for userID: UInt32) -> String {
+    steps.map { $0.needsRoot && userID != 0 ? "sudo \($0.line)" : $0.line }.joined(separator: " && ")
+  }
 
   private static func joined(_ words: [String]) -> String { words.map(quoted).joined(separator: " ") }
 

@@ -105,6 +105,8 @@ package final class Verb: Sendable {
     /// More can be lost than the request names. The client asks if the dry run shows several things, or one of another
     /// app. The sentence tells the loss.
     case askIfMore(String)
+    /// The request names nothing that is lost. The client asks if the dry run shows anything. The sentence tells the loss.
+    case askIfAny(String)
     /// The client always asks. The sentence tells the loss.
     case ask(String)
 
@@ -112,7 +114,7 @@ package final class Verb: Sendable {
     package var consequence: String? {
       switch self {
       case .nothing, .named: nil
-      case .askIfMore(let text), .ask(let text): text
+      case .askIfMore(let text), .askIfAny(let text), .ask(let text): text
       }
     }
   }

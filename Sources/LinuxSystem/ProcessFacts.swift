@@ -15,10 +15,12 @@ package enum ProcessFacts {
     return unsafe clinux_process_group(descriptor, &group) == 0 ? group : nil
   }
 
-  /// Returns the path of this process's cgroup in the unified hierarchy, as in `/proc/self/cgroup` (cgroups(7)), or
-  /// nil if the process has none.
-  package static func ownControlGroup() throws(SystemError) -> String? {
-    guard case .bytes(let bytes) = try ConfigurationAccess.read(path: "/proc/self/cgroup", limit: 65_536) else {
+  /// Returns the path of a process's cgroup in the unified hierarchy, as in `/proc/PID/cgroup` (cgroups(7)).
+  ///
+  /// - Parameter process: The process ID; `self` for this process.
+  /// - Returns: nil if the process has none, or if there is no such process.
+  package static func controlGroup(ofProcess process: String) throws(SystemError) -> String? {
+    guard case .bytes(let bytes) = try ConfigurationAccess.read(path: "/proc/\(process)/cgroup", limit: 65_536) else {
       return nil
     }
     let line = String(decoding: bytes, as: UTF8.self).split(separator: "\n").first { $0.hasPrefix("0::") }

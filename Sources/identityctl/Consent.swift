@@ -11,8 +11,8 @@ struct Consent {
   /// The words of the verb or command.
   private let name: String
   private let consequence: String
-  /// Whether the client asks only if the preview shows a loss beyond the thing that the request names.
-  private let isConditional: Bool
+  /// The number of things that may be lost without a question; nil if the client always asks.
+  private let allowance: Int?
   /// The request whose rows show the loss, if the daemon can tell.
   private let preview: [String]?
   /// Whether a row of the answer to the preview is about this request.
@@ -27,7 +27,11 @@ struct Consent {
       let consequence = command.loss.consequence
     else { return nil }
     (name, self.consequence) = (command.name, consequence)
-    if case .askIfMore = command.loss { isConditional = true } else { isConditional = false }
+    switch command.loss {
+    case .askIfMore: allowance = 1
+    case .askIfAny: allowance = 0
+    case .nothing, .named, .ask: allowance = nil
+    }
     let words = line.words.filter { !WordEncoder.looksLikeAttribute(Array($0.utf8)) }
     let operand = words.dropFirst(name.split(separator: " ").count).first.map { Text($0) }
     switch name {
@@ -40,7 +44,7 @@ struct Consent {
       let others = line.words.filter { !$0.lowercased().hasPrefix("dry-run=") }
       (preview, concerns) = (command.hasDryRun ? others + ["dry-run=yes"] : nil, { _ in true })
     }
-    if !isConditional { try requireTerminal() }
+    if allowance == nil { try requireTerminal() }
   }
 
   /// Asks whether a command may replace a file, unless there is `--yes`.
@@ -76,7 +80,7 @@ struct Consent {
     }
     let answer = try connection.ask(RequestLine(words: preview), patience)
     guard case .ok(let content) = answer.final else { return answer }
-    guard !isConditional || Self.showsMore(answer.rows, content) else { return nil }
+    guard allowance.map({ Self.showsMore(than: $0, answer.rows, content) }) ?? true else { return nil }
     try requireTerminal()
     try obtain(showing: answer, to: preview, line, format)
     return nil
@@ -107,10 +111,12 @@ struct Consent {
     }
   }
 
-  /// Whether a dry run shows a loss beyond one thing of the user's own: several things, a thing of another app, or an
+  /// Whether a dry run shows a loss beyond so many things of the user's own: more things, a thing of another app, or an
   /// account that another one replaces.
-  private static func showsMore(_ rows: [ReplyLine.Content], _ final: ReplyLine.Content) -> Bool {
-    rows.count > 1 || rows.contains { $0["own"] == "no" } || final["previous"] != nil
+  private static func showsMore(
+    than allowance: Int, _ rows: [ReplyLine.Content], _ final: ReplyLine.Content
+  ) -> Bool {
+    rows.count > allowance || rows.contains { $0["own"] == "no" } || final["previous"] != nil
   }
 
   /// Returns the verb or command at the beginning of words.

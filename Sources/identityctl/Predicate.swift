@@ -24,15 +24,18 @@ struct Predicate {
       self.init(request + words.dropFirst(2)) { $0 != "unchanged" }
     case ["version", "compare"]:
       let operands = Program.operands(of: words)
-      guard operands.count == 3 else { return nil }
+      var request = words
+      // The protocol's default is the order that it has always had.
+      if !words.contains(where: { $0.lowercased().hasPrefix("order=") }) { request.append("order=auto") }
+      guard operands.count == 3 else {
+        self.init(request) { _ in true }
+        return
+      }
       let operation = words[operands[1]]
       guard let wanted = Self.operators[operation] else {
         throw CommandLine.UsageError("unknown operator '\(operation)'; allowed: lt, le, eq, ne, ge, gt")
       }
-      var request = words
       request.remove(at: operands[1])
-      // The protocol's default is the order that it has always had.
-      if !words.contains(where: { $0.lowercased().hasPrefix("order=") }) { request.append("order=auto") }
       self.init(request, isSilent: true) { wanted.contains($0) }
     default: return nil
     }

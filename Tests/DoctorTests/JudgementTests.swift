@@ -171,7 +171,7 @@ struct JudgementTests {
     #expect(mends(lost) == ["sudo systemctl restart identityd-key.service identityd.service"])
     #expect(
       mends(finding([("master-key", "unavailable"), ("master-key-reason", "items: from master.key")])) == [
-        "sudo cp -a COPY/master.key /var/lib/identityd/master.key", "sudo systemctl restart identityd.service",
+        "sudo cp -a COPY/master.key /var/lib/identityd/master.key && sudo systemctl restart identityd.service"
       ])
     #expect(MasterKeyFacts(examination(.silent)).finding.result == .skipped)
   }
@@ -232,12 +232,13 @@ struct JudgementTests {
     let (stop, start) = ("stop identityd.socket identityd.service", "start identityd.socket identityd.service")
     #expect(
       mends(finding("damaged")) == [
-        "sudo systemctl \(stop)", "sudo mv /var/lib/identityd /var/lib/identityd.damaged",
-        "sudo cp -a COPY /var/lib/identityd", "sudo systemctl \(start)",
+        "sudo cp -aT COPY /var/lib/identityd.copy && sudo systemctl \(stop)"
+          + " && sudo mv -T /var/lib/identityd /var/lib/identityd.damaged"
+          + " && sudo mv -T /var/lib/identityd.copy /var/lib/identityd && sudo systemctl \(start)"
       ])
     #expect(
       mends(finding("damaged", "its key, store.key, is missing or damaged")) == [
-        "sudo systemctl \(stop)", "sudo cp -a COPY/store.key /var/lib/identityd/store.key", "sudo systemctl \(start)",
+        "sudo cp -a COPY/store.key /var/lib/identityd/store.key && sudo systemctl restart identityd.service"
       ])
     let left = finding("ok", setAside: ["witness.damaged-1"])
     #expect(left.result == .warning)
@@ -271,7 +272,7 @@ struct JudgementTests {
       let space = FileSystemSpace(freeBytes: 1 << 30, freeFiles: nil)
       return SpaceFacts(
         folder: "/var/lib/s", space: space, mount: mount(own, fileSystem), daemonMount: mount("ro", "ro"),
-        resume: [.startUnits]
+        resume: [ServiceManager.system.startUnits]
       ).finding
     }
     let start = "sudo systemctl start identityd.socket identityd.service"
@@ -289,7 +290,8 @@ struct JudgementTests {
 
   @Test func `a daemon that writes its store, or whose mounts are unknown, is not restarted because of its mount`() {
     let space = FileSystemSpace(freeBytes: 1 << 30, freeFiles: nil)
-    for (daemonMount, resume) in [(mount("ro", "rw"), []), (nil, [.startUnits]), (mount("rw", "rw"), [.startUnits])]
+    let start = [ServiceManager.system.startUnits]
+    for (daemonMount, resume) in [(mount("ro", "rw"), []), (nil, start), (mount("rw", "rw"), start)]
       as [(Mount?, [Remedy])]
     {
       let facts = SpaceFacts(

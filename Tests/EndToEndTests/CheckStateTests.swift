@@ -48,7 +48,9 @@ import Testing
       store.cause
         == reason
         + (file == "store.key"
-          ? "" : "; a copy of the directory brings back its identifiers and items, but those made since are lost"))
+          ? "; a copy of the state directory, whose path takes the place of COPY, has it"
+          : "; a copy of the state directory, whose path takes the place of COPY, brings back its identifiers and "
+            + "items, but those made since are lost. Without a copy, see 'Backup and restore' in identityd(8)"))
     // The key is a file that is in its place: the store is the only cause.
     #expect(found.findings.first?.check == "store" && found.findings.first?.symptomOf == nil, "\(found)")
     for name in ["peer", "master-key"] {
@@ -60,8 +62,13 @@ import Testing
     #expect(
       store.mend
         == (file == "store.key"
-          ? "\(end) && cp -a COPY/store.key \(state)/store.key"
-          : "\(end) && mv \(state) \(state).damaged && cp -a COPY \(state)"))
+          ? "cp -a COPY/store.key \(state)/store.key && \(end)"
+          : "cp -aT COPY \(state).copy && \(end) && mv -T \(state) \(state).damaged && mv -T \(state).copy \(state)"))
+    // The commands with the placeholder, one line or not, change nothing.
+    #expect(store.commands.count == 1)
+    #expect(try run(["bash", "-c", #require(store.mend)]).status != 0)
+    #expect(daemon.process.isRunning)
+    #expect(try daemon.diagnosis()["store"].facts["reason"]?.text == reason)
     try daemon.mend(store, copy: copy)
     daemon.process.waitUntilExit()
     try daemon.start()

@@ -82,7 +82,7 @@ import Testing
       switch verb.loss {
       case .nothing, .named: #expect(!verbs(Self.all).contains(verb.words), "\(verb.words)")
       case .ask: #expect(verbs(Self.commands).contains(verb.words), "\(verb.words)")
-      case .askIfMore:
+      case .askIfMore, .askIfAny:
         #expect(verbs(Self.broad).contains(verb.words), "\(verb.words)")
         #expect(verb.attributes.contains { $0.name == "dry-run" }, "\(verb.words)")
       }
@@ -94,6 +94,21 @@ import Testing
     let result = try run(
       [Self.program] + words.split(separator: " ").map(String.init), environment: ["IDENTITYD_SOCKET": daemon.socket])
     #expect(result.status == 0 && result.errors.isEmpty, "\(result)")
+  }
+
+  @Test func `one own thing that the request does not name is asked for`() throws {
+    let daemon = try DaemonUnderTest().start()
+    for request in ["token put fcm mine", "fleet twin copy=yes", "renew device"] {
+      #expect(try daemon.ask(request).hasPrefix("OK"))
+    }
+    let words = [Self.program, "machine", "acknowledge"]
+    let refused = try run(words, environment: ["IDENTITYD_SOCKET": daemon.socket])
+    #expect(refused.status == 2 && refused.errors.contains("--dry-run"), "\(refused)")
+    #expect(try daemon.client().ask("token list").count == 2)
+    #expect(try run(words + ["-y"], environment: ["IDENTITYD_SOCKET": daemon.socket]).status == 0)
+    #expect(try daemon.client().ask("token list") == ["OK 0"])
+    // Then nothing is left to lose.
+    #expect(try run(words, environment: ["IDENTITYD_SOCKET": daemon.socket]).status == 0)
   }
 
   @Test(arguments: broad.map(\.words)) func `a dry run lists what would be lost, and loses nothing`(words: String)

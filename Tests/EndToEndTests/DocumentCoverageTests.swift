@@ -14,6 +14,7 @@ struct DocumentCoverageTests {
     "fleet": "Tests/EndToEndTests/FleetDocumentTests.swift", "build": "Tests/SystemTests/RunScriptTests.swift",
     "client": "Tests/EndToEndTests/DocumentTests.swift",
     "installation": "Tests/SystemTests/DocumentTests.swift", "copy": "Tests/SystemTests/DocumentTests.swift",
+    "return of a copy": "Tests/SystemTests/DocumentTests.swift", "start over": "Tests/SystemTests/DocumentTests.swift",
     "image": "Tests/SystemTests/DocumentTests.swift", "metrics": "Tests/SystemTests/DocumentTests.swift",
     "checks": "Tests/SystemTests/CheckTimerTests.swift", "findings": "Tests/SystemTests/CheckTimerTests.swift",
   ]

@@ -31,6 +31,10 @@ import Testing
 
   private let options = Store.Options()
 
+  @Test func `the manual names the version that this program writes`() throws {
+    #expect(try Document(.manual).lines.contains("This release writes schema version \(Schema.version)."))
+  }
+
   /// Makes a store of an earlier version, with an empty log.
   private func make(_ earlier: Earlier, _ workspace: Workspace) throws {
     try workspace.commit(earlier.changes, withEvents: true)

@@ -34,6 +34,7 @@ struct VerbTableLayoutTests {
       case .nothing: continue
       case .named: expected.insert("\(name): no")
       case .askIfMore: expected.insert("\(name): if more")
+      case .askIfAny: expected.insert("\(name): if any")
       case .ask: expected.insert("\(name): always")
       }
     }

@@ -105,7 +105,8 @@ struct Breakage {
         """, check: "store", cause: ["the database is gone", "those made since are lost"],
       symptoms: ["peer", "master-key"],
       mend: """
-        systemctl stop \(units) && mv \(state) \(state).damaged && cp -a COPY \(state) && systemctl start \(units)
+        cp -aT COPY \(state).copy && systemctl stop \(units) && mv -T \(state) \(state).damaged \
+        && mv -T \(state).copy \(state) && systemctl start \(units)
         """, tidy: "rm -rf \(state).damaged /root/copy"),
     Breakage(
       script: """

@@ -4,11 +4,16 @@ import Testing
 
 /// `identityctl check` on the system's daemon: it must name each fault, and its commands must repair the fault.
 extension SystemTests {
+  /// Reads the document of the checks.
+  func diagnosis(of document: String) throws -> Diagnosis {
+    try JSONDecoder().decode(Diagnosis.self, from: Data(document.utf8))
+  }
+
   /// Runs the checks. The exit status must agree with the report.
   func check(_ system: Container, asUser user: Int? = nil) async throws -> Diagnosis {
     let identity = user.map { "setpriv --reuid=\($0) --regid=\($0) --clear-groups " } ?? ""
     let outcome = try await system.attempt("\(identity)identityctl check --json")
-    let found = try JSONDecoder().decode(Diagnosis.self, from: Data(outcome.output.utf8))
+    let found = try diagnosis(of: outcome.output)
     #expect(outcome.status == (found.ok ? 0 : 8), "\(outcome)")
     return found
   }
@@ -160,7 +165,10 @@ extension SystemTests {
         systemctl stop \(both); rm -rf /root/copy; cp -a \(state) /root/copy
         rm \(state)/identityd.db; systemctl start \(both)
         """, "store",
-      mend: "systemctl stop \(both) && mv \(state) \(state).damaged && cp -a COPY \(state) && systemctl start \(both)",
+      mend: """
+        cp -aT COPY \(state).copy && systemctl stop \(both) && mv -T \(state) \(state).damaged \
+        && mv -T \(state).copy \(state) && systemctl start \(both)
+        """,
       copy: "/root/copy")
     try await system.shell("rm -rf \(state).damaged /root/copy")
   }

@@ -47,15 +47,18 @@ extension SystemTests {
     try await system.shell("systemd-run --quiet --scope identityctl renew installation --yes")
     #expect(try await system.identifiers() != identifiers)
 
-    // The instructions of the manual: stop both, move the directory away, copy the copy back, start both.
-    try await system.shell(
-      """
-      \(copy[0])
-      rm -rf /root/damaged
-      mv /var/lib/identityd /root/damaged
-      cp -a /root/identityd.copy /var/lib/identityd
-      \(copy[2])
-      """)
+    let bringBack = try Document(.manual).commands(of: "return of a copy").joined(separator: "\n")
+    // With a wrong path, they change nothing, even if the shell goes on after a failure.
+    let present = try await system.identifiers()
+    let wrong = try await system.attempt(bringBack.replacing("/root/identityd.copy", with: "/root/no.copy"))
+    #expect(wrong.status != 0)
+    #expect(try await system.identifiers() == present)
+    let damaged = "/var/lib/identityd.damaged"
+    try await system.shell("rm -rf \(damaged)\n\(bringBack)")
+    #expect(try await system.identifiers() == identifiers)
+    try await system.shell("rm -rf \(damaged)\n" + Document(.manual).commands(of: "start over").joined(separator: "\n"))
+    #expect(try await system.identifiers() != identifiers)
+    try await system.shell("rm -rf \(damaged)\n\(bringBack)\nrm -rf \(damaged)")
     #expect(try await system.identifiers() == identifiers)
   }
 

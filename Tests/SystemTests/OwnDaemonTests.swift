@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// The daemon that a user starts for himself, beside the system's.
@@ -42,6 +43,20 @@ extension SystemTests {
       try await owner("systemctl --user reload identityd.service; systemctl --user is-active identityd.service")
         == "active")
     #expect(try await system.shell("stat --format=%a:%U /home/owner/.local/state/identityd") == "700:owner")
+    // The advice of the check is for the units of this user.
+    let state = "/home/owner/.local/state/identityd"
+    let units = "identityd.socket identityd.service"
+    try await system.shell("rm -rf /home/owner/copy")
+    _ = try await owner(
+      "systemctl --user stop \(units); cp -a \(state) copy; rm \(state)/identityd.db; systemctl --user start \(units)")
+    let found = try await diagnosis(of: owner("identityctl --user check --json || true"))["store"]
+    #expect(
+      found.mend == """
+        cp -aT COPY \(state).copy && systemctl --user stop \(units) && mv -T \(state) \(state).damaged \
+        && mv -T \(state).copy \(state) && systemctl --user start \(units)
+        """)
+    _ = try await owner(#require(found.command(copy: "/home/owner/copy")))
+    #expect(try await owner("identityctl --user get device") == renewed)
     // Another user cannot connect, and a contained process of the owner is no admin.
     let guest = try await system.attempt(
       "setpriv --reuid=guest --regid=guest --init-groups identityctl --socket=/run/user/$(id --user owner)/identityd/identityd.sock ping"

@@ -95,9 +95,19 @@ extension SystemTests {
     #expect(try await start() == (true, 4))
     #expect(try await start() == (true, 4))
     // As a maintainer script, which is not the app.
-    let status = try await system.attempt("identityctl --quiet version changed 1.4.3 app=unit:player.service").status
-    #expect(status == 1)
-    #expect(try await system.attempt("identityctl version changed 1.5 app=unit:player.service").status == 0)
+    let script = try example("MAINTAINER").replacing("org.example.player", with: "unit:player.service")
+    func install(_ version: String) async throws -> (status: Int32, migrations: Int) {
+      let outcome = try await system.attempt("set -e; version=\(version)\n\(script)")
+      let log = try await system.shell("cat \(folder)/log")
+      return (outcome.status, log.split(separator: "\n").count)
+    }
+    #expect(try await install("1.4.3") == (0, 4))
+    #expect(try await install("1.5") == (0, 5))
+    try await system.shell("systemctl mask --runtime --now identityd.socket identityd.service")
+    let unanswered = try await install("1.5")
+    try await system.shell(
+      "systemctl unmask --runtime identityd.socket identityd.service; systemctl start identityd.socket")
+    #expect(unanswered == (3, 5))
     try await system.shell(
       "systemctl stop player.service; rm -rf /etc/systemd/system/player.service \(folder); systemctl daemon-reload")
   }

@@ -51,10 +51,9 @@ struct MasterKeyFacts: Sendable {
   private var unavailable: Finding.Fault {
     let cause = reason ?? "the master key of the items is missing"
     if cause.hasSuffix("from master.key"), let folder = examination.stateDirectory {
+      let copy = Remedy.command(asRoot: examination.isSystem, ["cp", "-a", "COPY/master.key", "\(folder)/master.key"])
       return .failure(
-        cause,
-        .command(asRoot: examination.isSystem, ["cp", "-a", "COPY/master.key", "\(folder)/master.key"]),
-        examination.restart)
+        "\(cause); \(StoreFacts.placeholder) brings it back", .chain([copy, examination.restart]))
     }
     guard examination.isSystem, cause.contains("credential") else { return .failure(cause, examination.restart) }
     if examination.units.isHostKeyForeign {

@@ -73,8 +73,8 @@ extension SocketFacts {
 
   /// The remedy that lets a daemon, or systemd for it, listen on the socket.
   private var listen: Remedy {
-    examination.isSystem
-      ? .root("systemctl", "restart", UnitStates.socket) : .anybody("identityd", "--socket=\(examination.socketPath)")
+    examination.manager?.remedy("restart", UnitStates.socket)
+      ?? .anybody("identityd", "--socket=\(examination.socketPath)")
   }
 
   private func mend(_ fault: SocketFault) -> Remedy {

@@ -35,8 +35,8 @@ extension SpaceFacts {
     daemonMount = examination.answers?["pid"].flatMap { Mount.containing(folder, for: $0) }
     if let state = examination.answers?["store"] {
       resume = state == "ok" ? [] : [examination.restart]
-    } else if examination.isSystem {
-      resume = [.resetUnits, .restartUnits]
+    } else if let manager = examination.manager {
+      resume = [manager.resetUnits, manager.restartUnits]
     }
     foreign = ForeignFiles(in: folder)
     do throws(SystemError) {

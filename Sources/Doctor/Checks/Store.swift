@@ -96,23 +96,31 @@ extension StoreFacts {
     )
   }
 
+  /// The explanation of the placeholder in the commands that restore a copy.
+  static let placeholder = "a copy of the state directory, whose path takes the place of COPY,"
+
   /// Returns the fault with the commands that restore a copy (identityd(8), Backup and restore).
+  ///
+  /// They are one line, and begin with the copying: nothing happens while the placeholder is there, and a daemon that
+  /// started without the copy would begin a new store.
   ///
   /// - Parameter file: The file to restore; nil for the whole state directory.
   private func restore(_ file: String?, _ reason: String, _ folder: String) -> Finding.Fault {
-    let isSystem = examination.isSystem
-    let stop: Remedy =
-      isSystem ? .root("systemctl", "stop", "identityd.socket", "identityd.service") : examination.restart
-    var mend = [stop]
-    var loss = ""
+    func step(_ words: String...) -> Remedy { .command(asRoot: examination.isSystem, words) }
     if let file {
-      mend.append(.command(asRoot: isSystem, ["cp", "-a", "COPY/\(file)", "\(folder)/\(file)"]))
-    } else {
-      loss = "; a copy of the directory brings back its identifiers and items, but those made since are lost"
-      mend.append(.command(asRoot: isSystem, ["mv", folder, "\(folder).damaged"]))
-      mend.append(.command(asRoot: isSystem, ["cp", "-a", "COPY", folder]))
+      let mend = [step("cp", "-a", "COPY/\(file)", "\(folder)/\(file)"), examination.restart]
+      return .failure("\(reason); \(Self.placeholder) has it", .chain(mend))
     }
-    if isSystem { mend.append(.startUnits) }
-    return .failure(reason + loss, mend: mend)
+    let manager = examination.manager
+    let start = manager.map { [$0.startUnits] } ?? []
+    let steps = [
+      step("cp", "-aT", "COPY", "\(folder).copy"), manager?.stopUnits ?? examination.restart,
+      step("mv", "-T", folder, "\(folder).damaged"),
+      step("mv", "-T", "\(folder).copy", folder),
+    ]
+    let cause =
+      "\(reason); \(Self.placeholder) brings back its identifiers and items, but those made since are lost. Without a "
+      + "copy, see 'Backup and restore' in identityd(8)"
+    return .failure(cause, .chain(steps + start))
   }
 }

@@ -125,10 +125,8 @@ extension Remedy {
     return hasAPT
       ? root("apt-get", "install", "--reinstall", "identityd") : root("dnf", "reinstall", "identityd")
   }
-  /// The command that lets systemd start the units again after too many failed starts.
-  static let resetUnits = root("systemctl", "reset-failed", UnitStates.socket, UnitStates.service)
-  /// The command that starts the units anew. Not a start, which would join one that is under way and fails.
-  static let restartUnits = root("systemctl", "restart", UnitStates.socket, UnitStates.service)
-  /// The command that starts stopped units.
-  static let startUnits = root("systemctl", "start", UnitStates.socket, UnitStates.service)
+  /// The command for the units of the system.
+  static let resetUnits = ServiceManager.system.resetUnits
+  /// The command for the units of the system.
+  static let restartUnits = ServiceManager.system.restartUnits
 }

@@ -89,7 +89,7 @@ extension Verb {
               .word("app"), .word("provider").optional, .word("group").optional, .word("service").optional,
               .word("account").optional, .boolean("own").optional,
             ])), otherwise: .nothing),
-      loss: .askIfMore("These push tokens and items, which the original may have, too, are deleted:"),
+      loss: .askIfAny("These push tokens and items, which the original may have, too, are deleted:"),
       examples: [.init("machine acknowledge dry-run=yes", "OK 0"), .init("machine acknowledge", "OK")]
     ) { (arguments) throws(Refusal) in
       .registry(.acknowledgeMachine(dryRun: try arguments.flag("dry-run")))
