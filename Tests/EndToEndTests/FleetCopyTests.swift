@@ -17,16 +17,16 @@ extension FleetServiceTests {
     try device.daemon.client().ask("devices").dropLast().map { String($0.split(separator: " ")[1]) }
   }
 
-  @Test(arguments: [nil, foreign])
-  func `a copy that follows the advice leaves the original in its account`(machineID: String?) throws {
+  @Test(arguments: [nil, foreign], [user, nil])
+  func `a copy that follows the advice leaves the original in its account`(machineID: String?, user: String?) throws {
     let broker = try BrokerUnderTest()
-    let devices = try fleet(["desk", "laptop"], at: broker)
+    let devices = try fleet(["desk", "laptop"], at: broker, as: user)
     try agree(devices, on: ["desk", "laptop"])
     let desk = try devices[0].daemon.uuid("get device")
     let listed = try identifiers(at: devices[1])
     let copy = try FleetUnderTest(
-      copying: try devices[0].snapshot(), "Broker=mqtt://127.0.0.1:\(broker.port)\nSpread=0",
-      as: FleetServiceTests.user, machineID: machineID)
+      copying: try devices[0].snapshot(), "Broker=mqtt://127.0.0.1:\(broker.port)\nSpread=0", as: user,
+      machineID: machineID)
     if machineID == nil {
       for twin in [devices[0], copy] { try twin.wait("both tell") { try isSuspect(twin) } }
       #expect(try copy.identityctl("check", "--json").output.contains("On the copy, 'identityctl renew device'"))

@@ -5,8 +5,9 @@ import Testing
 /// The fleet of real devices: a daemon and a service each, and one broker. That is a cluster, if one boots in this run,
 /// and else Mosquitto.
 @Suite(.enabled(if: isRoot, "the services act as admins of the daemons"), .oneCluster) struct FleetServiceTests {
-  /// The user of the services. They have a manifest, because no renewal locks the items of an app with the right `fleet`.
-  static let user = "root"
+  /// The user of the services, which have a manifest as the system's has. Without a user, they are those of a daemon of
+  /// one's own.
+  static let user: String? = "root"
 
   /// Returns the broker of the tests that do not depend on its kind.
   func anyBroker() throws -> any MessageBroker {
@@ -14,17 +15,19 @@ import Testing
   }
 
   /// Starts a device with a name.
-  func device(_ name: String, at broker: any MessageBroker, _ settings: String = "") throws -> FleetUnderTest {
-    let device = try FleetUnderTest("\(broker.configuration)\nSpread=0\n\(settings)", at: broker.place, as: Self.user)
+  func device(
+    _ name: String, at broker: any MessageBroker, _ settings: String = "", as user: String? = user
+  ) throws -> FleetUnderTest {
+    let device = try FleetUnderTest("\(broker.configuration)\nSpread=0\n\(settings)", at: broker.place, as: user)
     #expect(try device.daemon.ask("devices name \(name)") == "OK")
     return device
   }
 
   /// Starts devices with these names, of which the first makes an account and the others join it.
-  func fleet(_ names: [String], at broker: any MessageBroker, _ settings: String = "") throws
-    -> [FleetUnderTest]
-  {
-    let devices = try names.map { try device($0, at: broker, settings) }
+  func fleet(
+    _ names: [String], at broker: any MessageBroker, _ settings: String = "", as user: String? = user
+  ) throws -> [FleetUnderTest] {
+    let devices = try names.map { try device($0, at: broker, settings, as: user) }
     #expect(try devices[0].ask("account create alice") == ["OK"])
     for device in devices.dropFirst() { try join(device, by: devices[0]) }
     return devices

@@ -73,10 +73,18 @@ extension Registry {
   /// Returns whether an item was left to another machine, so that it is locked.
   ///
   /// The items of the fleet's service are not: the service has the keys of the account, and makes keys of its own for this
-  /// device.
+  /// device. Beside a daemon that a user runs, the service has no manifest with the right `fleet`, so the name of its items
+  /// counts, too. An app that takes this name loses only the lock of its own items.
   func isLeft(_ item: Item) -> Bool {
-    isLeft(item.number, item.isThisDeviceOnly) && !rights(of: item.owner).contains(.fleet)
+    isLeft(item.number, item.isThisDeviceOnly) && !isOfFleet(item)
   }
+
+  private func isOfFleet(_ item: Item) -> Bool {
+    rights(of: item.owner).contains(.fleet) || item.key.service == Self.fleetService
+  }
+
+  /// The attribute `service` of the items of the fleet's service (identity-fleet(8), FILES).
+  private static let fleetService: Text = "identity-fleet"
 
   /// The number of the next new item. The number of a deleted item may be used again, but not that of a locked one.
   var nextItemNumber: Int64 { max(items.lastNumber + 1, leftDevices.reduce(0) { max($0, $1.items.upperBound) }) }
@@ -99,7 +107,7 @@ extension Registry {
   ///
   /// - Throws: `unavailable` for an item that was left to another machine.
   func requireUnlocked(_ item: Item) throws(Refusal) {
-    guard item.isThisDeviceOnly, !rights(of: item.owner).contains(.fleet) else { return }
+    guard item.isThisDeviceOnly, !isOfFleet(item) else { return }
     try requireProof(of: .settings)
     guard isLeft(item) else { return }
     throw .unavailable(
