@@ -77,7 +77,7 @@ package struct ClientCommand: Sendable {
     ClientCommand(
       "account leave", summary: "Leave the account; the other devices remove this one from their lists.",
       loss: .ask("This device leaves its account, and forgets its keys and all other devices."), isForFleet: true,
-      answer: .nothing),
+      answer: .object(.init([], [.boolean("pending").optional]))),
     ClientCommand(
       "account rotate", [], [.init("without", "UUID[,UUID...]")],
       summary: "Replace the key of the account; the removed devices do not get it.",

@@ -37,7 +37,13 @@ extension Program {
     let patience = try patience(line)
     var connection = try connectToFleet(line, patience)
     try consent?.ask()
-    return try show(try connection.ask(request, patience), to: line.words, line, format)
+    let answer = try connection.ask(request, patience)
+    if case .ok(let content) = answer.final, content["pending"] == "yes" {
+      complain(
+        "the broker is not reached, so the other devices do not know it yet: this device leaves as soon as the broker is "
+          + "reached, and 'identityctl fleet status' shows when")
+    }
+    return try show(answer, to: line.words, line, format)
   }
 
   /// Connects with the service.

@@ -16,6 +16,8 @@ enum BrokenDaemon: String, CaseIterable, Sendable {
   case greedyClient
   /// The fleet's service has lost its broker.
   case lonelyFleet
+  /// The fleet's service was live, and has ended.
+  case stoppedFleet
   /// The last backup is more than a week old.
   case oldBackup
 
@@ -31,6 +33,7 @@ enum BrokenDaemon: String, CaseIterable, Sendable {
     case .faultyManifest: ["identityd_manifest_faults 1"]
     case .copiedMachine: ["identityd_machine_suspect 1"]
     case .lonelyFleet: [#"identityd_fleet_state{state="waiting"} 1"#, #"identityd_fleet_state{state="none"} 0"#]
+    case .stoppedFleet: [#"identityd_fleet_state{state="none"} 1"#]
     case .greedyClient:
       [
         #"identityd_connections_refused_total{reason="principal"} 1"#,
@@ -52,6 +55,7 @@ enum BrokenDaemon: String, CaseIterable, Sendable {
     case .copiedMachine: ["IdentitydMachineSuspect"]
     case .greedyClient: ["IdentitydConnectionsRefused", "IdentitydPrincipalAtBound"]
     case .lonelyFleet: ["IdentitydFleetDisconnected"]
+    case .stoppedFleet: ["IdentitydFleetStopped"]
     case .oldBackup: ["IdentitydBackupOld"]
     }
   }
@@ -106,6 +110,16 @@ enum BrokenDaemon: String, CaseIterable, Sendable {
       let service = try daemon.client()
       #expect(try service.ask("fleet open run=\(String(repeating: "4", count: 32))").last?.hasPrefix("OK") == true)
       #expect(try service.ask("fleet said state=waiting said.reason=refused") == ["OK"])
+      return (before, try metrics(of: daemon))
+    case .stoppedFleet:
+      let before: String
+      do {
+        let service = try daemon.client()
+        #expect(try service.ask("fleet open run=\(String(repeating: "4", count: 32))").last?.hasPrefix("OK") == true)
+        #expect(try service.ask("fleet said state=live") == ["OK"])
+        before = try metrics(of: daemon)
+      }
+      try daemon.waitForStatus("fleet", "none")
       return (before, try metrics(of: daemon))
     case .oldBackup:
       daemon.end()

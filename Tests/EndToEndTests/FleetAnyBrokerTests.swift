@@ -41,7 +41,7 @@ extension FleetServiceTests {
     let devices = try fleet(["desk", "laptop"], at: broker)
     try agree(devices, on: ["desk", "laptop"])
     let left = try devices[1].identityctl("account", "leave", "--yes")
-    #expect(left.status == 0, "\(left)")
+    #expect(left.status == 0 && left.output.isEmpty && left.errors.isEmpty, "\(left)")
     try devices[0].wait(for: ["desk"])
     try devices[1].wait(state: "no-account")
     #expect(try devices[1].devices() == ["laptop"])

@@ -51,6 +51,22 @@ extension FleetServiceTests {
     try agree(devices, on: ["desk", "notebook"])
   }
 
+  @Test func `a device that leaves without its broker says so, and leaves once the broker is back`() throws {
+    let broker = try BrokerUnderTest()
+    let devices = try fleet(["desk", "laptop"], at: broker)
+    try agree(devices, on: ["desk", "laptop"])
+    try broker.restart(with: "allow_anonymous false")
+    try devices[1].wait(state: "refused")
+    let left = try devices[1].identityctl("account", "leave", "--yes")
+    #expect(left.status == 0 && left.output.lowercased().contains("pending"), "\(left)")
+    #expect(left.errors.contains("this device leaves as soon as the broker is reached"), "\(left)")
+    #expect(try devices[1].daemon.ask("account") == "OK alice")
+    try broker.restart(with: "allow_anonymous true")
+    for device in devices { try device.reload("\(broker.configuration)\nSpread=0\nKeepAlive=61s") }
+    try devices[1].wait(state: "no-account")
+    try devices[0].wait(for: ["desk"])
+  }
+
   @Test func `row 65: a certificate that is wrong or expired leaves the list, and status tells why`() throws {
     let certificates = try CertificatesUnderTest()
     try certificates.issue("right", for: "IP:127.0.0.1")

@@ -36,6 +36,8 @@ struct Answering {
   let run: Run
   /// The devices of the account.
   let roster: Roster
+  /// Whether the broker has the messages of this device.
+  let isLive: Bool
   /// The state of the service.
   let rows: [(name: String, value: String)]
 
@@ -69,7 +71,9 @@ struct Answering {
       return (reply, .show(Secret(data.span)))
     case .leave:
       _ = try requireAccount()
-      return (.done, .leave)
+      reply.ok()
+      if !isLive { reply.attribute("pending", .yesOrNo(true)) }
+      return (reply, .leave)
     case .rotate(let removed): return (.done, .rotate(without: try tags(of: removed)))
     case .who, .peers, .readReports, .reports: return (.done, .other)
     case .status:

@@ -146,7 +146,7 @@ extension Service {
       guard let link else { return }
       let answering = Answering(
         link: link, account: account, isAnswering: meetings.isAnswering, name: accountName, run: run,
-        roster: fleet.roster, rows: report.rows)
+        roster: fleet.roster, isLive: fleet.phase == .live, rows: report.rows)
       do throws(DaemonFault) {
         var (reply, consequence) = try answering.carryOut(request)
         var secret: Secret?
