@@ -53,7 +53,7 @@ test("a daemon that does not run is told from one that cannot be followed, each 
   const told = (error) => notices(page({ name: nameOf(error), error, status: null }))[0];
   const gone = told(new Disconnected("not-found"));
   assert.match(gone.title, /is not running/);
-  assert.equal(gone.text, `${SOCKET}\nnot-found`);
+  assert.equal(gone.text, `${SOCKET}\nThere is no socket.`);
   const malformed = told(new MalformedLine(7, "it is too long"));
   assert.match(malformed.title, /cannot follow the daemon/);
   assert.match(malformed.text, /of 7 characters: it is too long$/);

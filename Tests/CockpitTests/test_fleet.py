@@ -124,8 +124,9 @@ class FleetTest(PageCase):
         self.fleet.start()
         self.follow()
         self.page.click("Create an account…")
-        self.page.click("Create", "#dialog")
-        until(lambda: self.page.text("#dialog .error") != "", "the refusal of an empty name")
+        self.page.sees("becomes the first one", "#dialog")
+        isOff = "return document.querySelector('#dialog .primary').getAttribute('aria-disabled')"
+        self.assertEqual(self.page.run(isOff), "true")
         self.page.type("#account-name", "--my=account")
         self.show("create")
         self.page.click("Create", "#dialog")

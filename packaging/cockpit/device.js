@@ -4,6 +4,17 @@ import { _, draw, element, format, table, terms, time, turnOff, uuid, value } fr
 import { CAUSES } from "./sentences.js";
 import { learn, user } from "./users.js";
 
+/** The words of `status` for the origin of the identifier, and for the place of the key. */
+const WORDS = {
+  machine: _("from the machine-id"),
+  random: _("random"),
+  migrated: _("from an earlier system"),
+  restored: _("from a backup"),
+  file: _("in a file"),
+  credential: _("in a credential of systemd"),
+  unavailable: _("not available"),
+};
+
 /** Draws the values, and turns the buttons on or off. */
 export function drawDevice(page) {
   const { model, follower, status, isFollowing } = page;
@@ -15,13 +26,13 @@ export function drawDevice(page) {
     const unknown = () => element("span", { class: "quiet" }, _("not known"));
     const none = () => (page.wasFollowing ? element("span", { class: "quiet" }, _("none yet")) : unknown());
     const system = model.system && `${model.system.id ?? ""} ${model.system.version ?? ""}`.trim();
-    const origin = values.get("device-origin");
+    const [origin, key] = [values.get("device-origin"), values.get("master-key")];
     const list = [
       [_("Identifier"), model.device ? uuid(model.device.value) : none()],
-      [_("Origin"), origin === undefined ? unknown() : origin === "none" ? none() : value(origin)],
+      [_("Origin"), origin === undefined ? unknown() : origin === "none" ? none() : value(WORDS[origin] ?? origin)],
       [_("Account"), model.account ? value(model.account) : none()],
       [_("System"), system ? value(system) : none()],
-      [_("Key of the items"), values.has("master-key") ? value(values.get("master-key")) : unknown()],
+      [_("Key of the items"), key === undefined ? unknown() : value(WORDS[key] ?? key)],
     ];
     if (values.has("version")) list.push(["identityd", value(values.get("version"))]);
     if (values.has("started")) list.push([_("Running since"), time(values.get("started"))]);
@@ -83,6 +94,10 @@ export function renew(page, level, names) {
   const title = { device: _("Renew the device identifier") }[level] ?? format(_("Renew: $0"), level);
   return openWithAnswer(title, ask, ({ rows }) => {
     const content = [element("p", {}, _("These identifiers are replaced by random ones:"))];
+    if (level === "device" && page.status?.values.has("suspect")) {
+      const text = _("The original keeps its identifier. Here, push tokens become invalid, and some items are locked.");
+      content.unshift(element("p", {}, text));
+    }
     content.push(previewTable(_("Identifiers to replace"), rows));
     if (rows.length === 0) content.push(element("p", {}, _("There is none yet, so one is made.")));
     const run = () => change(page, ["renew", level], names);
@@ -109,8 +124,12 @@ export function seal(page) {
 /** Says that the machine is the right one, after a dry run: what an earlier renewal left to the original is deleted. */
 export function acknowledge(page) {
   const ask = () => page.follower.ask(["machine", "acknowledge"], { "dry-run": "yes" });
-  return openWithAnswer(_("Keep the identifiers"), ask, ({ rows }) => {
-    const text = _("The identifiers stay as they are. A copy that keeps them counts as the same device.");
+  const isSuspect = page.status?.values.has("suspect");
+  const title = isSuspect ? _("Keep the identifiers") : _("Keep the new identifiers");
+  return openWithAnswer(title, ask, ({ rows }) => {
+    const text = isSuspect
+      ? _("The identifiers stay as they are. Confirm this on the original only: a copy needs an identifier of its own.")
+      : _("The new identifiers stay. If the change was an accident, restore the former machine-id instead.");
     const content = [element("p", {}, text)];
     if (rows.length > 0) {
       const lost = _("These push tokens and items are deleted. Until then, they come back with the former machine:");
@@ -123,7 +142,7 @@ export function acknowledge(page) {
       content.push(element("p", {}, lost), scrolled(_("Deleted"), shown, ...rest(rows.length, cells.length)));
     }
     const run = () => change(page, ["machine", "acknowledge"]);
-    const label = _("This is the right machine");
+    const label = isSuspect ? _("This is the original") : _("The change is intended");
     return { content, action: { label, destroys: rows.length > 0, done: _("The warning has ended."), run } };
   });
 }

@@ -17,8 +17,9 @@ dialog.addEventListener("close", () => {
  *
  * @param title its title
  * @param content its nodes
- * @param action the change: label, word (which has to be typed before), destroys (whether something is lost), done (the
- *     text that is announced) and run(), which returns a promise; undefined for a dialog that only shows
+ * @param action the change: label, word (which has to be typed before), field (an input in the content that must not be
+ *     empty), destroys (whether something is lost), done (the text that is announced) and run(), which returns a promise;
+ *     undefined for a dialog that only shows
  */
 export function openDialog(title, content, action) {
   // One dialog at a time: a dialog of the first one takes its place.
@@ -35,10 +36,11 @@ export function openDialog(title, content, action) {
     const isTyped = () => action.word === undefined || word.value.trim() === action.word;
     const word = element("input", { id: "dialog-word", type: "text", autocomplete: "off", spellcheck: "false" });
     const confirm = element("button", { type: "button", class: action.destroys ? "danger" : "primary" }, action.label);
-    const update = () => turnOff(confirm, isRunning || !isTyped());
+    const isFilled = () => action.field === undefined || action.field.value.trim() !== "";
+    const update = () => turnOff(confirm, isRunning || !isTyped() || !isFilled());
     // The user may have left the dialog, and another one may have its place. The event of the end comes later.
     const isShown = () => dialog.open && confirm.isConnected;
-    word.addEventListener("input", update);
+    for (const input of [word, action.field]) input?.addEventListener("input", update);
     update();
     confirm.addEventListener("click", async () => {
       if (isOff(confirm)) return;

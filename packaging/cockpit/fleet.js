@@ -45,8 +45,11 @@ async function openWithService(page, title, open) {
     if (error instanceof Refusal) {
       openDialog(title, [element("p", { class: "error" }, refusal(error))]);
     } else if (page.model.apps.has(APP)) {
-      const text = _("The fleet's service is not running. To start it, now and at each boot:");
-      openDialog(title, [element("p", {}, text), remedy("sudo systemctl enable --now identity-fleet")]);
+      const broker = _("The fleet's service is not running. Name a broker in its configuration first:");
+      const start = _("Then start the service, now and at each boot:");
+      const commands = [remedy("sudoedit /etc/identityd/identity-fleet.conf"), element("p", {}, start)];
+      commands.push(remedy("sudo systemctl enable --now identity-fleet"));
+      openDialog(title, [element("p", {}, broker), ...commands]);
     } else {
       const text = _("The fleet's service is not installed on this machine. It is in the package “$0”.");
       openDialog(title, [element("p", {}, format(text, APP))]);
@@ -66,7 +69,7 @@ function runClient(words, input = "") {
         return undefined;
       }
     };
-    const command = cockpit.spawn(["identityctl", ...words, "--json"], { superuser: "try", err: "message" });
+    const command = cockpit.spawn(["identityctl", "--json", ...words], { superuser: "try", err: "message" });
     command.input(input);
     command.then(
       (output) => done(read(output) ?? {}),
@@ -105,7 +108,8 @@ function showCode(title, { code, expires }) {
   const progress = element("p", { role: "status" });
   const letters = element("code", { class: "join-code", dir: "ltr" }, visible(code));
   const until = element("p", {}, _("Good until:"), " ", time(expires));
-  const secret = element("div", {}, element("p", {}, letters), until);
+  const where = element("p", {}, _("Enter the code on the other device, on its page or with this command:"));
+  const secret = element("div", {}, element("p", {}, letters), until, where, remedy("sudo identityctl account join -"));
   openDialog(title, [secret, progress]);
   const show = (state) => {
     const [invitation, newcomer] = [state.get("invitation"), state.get("newcomer")];
@@ -135,7 +139,7 @@ export function create(page) {
     // After "--", a name that begins with a dash is no option.
     const run = () => runClient(["account", "create", "--", input.value]);
     const content = [element("p", {}, text), element("p", {}, label), input];
-    openDialog(title, content, { label: _("Create"), done: _("The account is there."), run });
+    openDialog(title, content, { label: _("Create"), done: _("The account is there."), field: input, run });
   });
 }
 
@@ -165,6 +169,6 @@ export function join(page) {
     const text = _("This device gets the list of the account's devices, and they get its name and identifier.");
     const label = element("label", { for: "join-code" }, _("Code, which a device of the account shows"));
     const content = [element("p", {}, text), element("p", {}, label), input, progress];
-    openDialog(title, content, { label: _("Join"), done: _("This device has joined the account."), run });
+    openDialog(title, content, { label: _("Join"), done: _("This device has joined the account."), field: input, run });
   });
 }

@@ -35,19 +35,23 @@ export function drawHealth(page) {
       return [element("p", {}, text), remedy("identityctl check")];
     }
     const inOrder = report.checks.filter(({ result }) => result === "ok").map(({ name }) => name);
-    const skipped = report.checks.filter(({ result }) => result === "skipped").map(({ name }) => name);
+    const skipped = new Map();
+    for (const { name, result, reason } of report.checks) {
+      if (result === "skipped") skipped.set(reason ?? "", [...(skipped.get(reason ?? "") ?? []), name]);
+    }
     const findings = report.findings.map(findingElement);
     return [
       element("ul", {}, ...findings),
       line("good", inOrder),
-      line("none", skipped),
+      ...[...skipped].map(([reason, names]) => line("none", names, reason)),
     ].filter((part) => part !== null);
   });
 }
 
-function line(kind, names) {
+function line(kind, names, reason = "") {
   if (names.length === 0) return null;
-  return element("p", { class: kind }, mark(kind), " ", value(names.join(", ")));
+  const why = reason === "" ? [] : [": ", value(reason)];
+  return element("p", { class: kind }, mark(kind), " ", value(names.join(", ")), ...why);
 }
 
 function findingElement(finding) {

@@ -32,7 +32,7 @@ export function notices({ follower, status, report, isFollowing, isOverdue }) {
     const title = isGone
       ? _("identityd is not running. The page tries again by itself.")
       : _("The page cannot follow the daemon. It tries again by itself.");
-    add("bad", title, `${SOCKET}\n${reason(error)}`);
+    add("bad", title, `${SOCKET}\n${error.message === "not-found" ? _("There is no socket.") : reason(error)}`);
   }
   if (name === "connecting" && isOverdue) {
     // The check asks systemd, too, so it knows the cause of a daemon that ends again and again.
@@ -53,7 +53,9 @@ export function notices({ follower, status, report, isFollowing, isOverdue }) {
   if (values.get("master-key") === "unavailable" && !isDamaged) {
     add("bad", _("The items cannot be used, because their key is missing."), values.get("master-key-reason"));
   }
-  if (values.has("sealed")) add("bad", _("The store is sealed. Nothing is made before the next start of the daemon."));
+  if (values.has("sealed")) {
+    add("bad", _("The store is sealed. Power off and take the image: the next start begins a new store."));
+  }
   if (values.has("configuration-reason")) {
     add("bad", _("The configuration has a fault. The next start will fail."), values.get("configuration-reason"));
   }
@@ -61,12 +63,12 @@ export function notices({ follower, status, report, isFollowing, isOverdue }) {
     const title = _("This may be a copy of another machine. If it is a copy, renew the device identifier.");
     add("warning", title, since(values.get("suspect")), [
       ["renew", _("It is a copy: renew the device identifier…")],
-      ["acknowledge", _("This is the right machine…")],
+      ["acknowledge", _("It is the original…")],
     ]);
   }
   if (values.has("machine-change")) {
     const title = _("The identifiers were renewed on another machine.");
-    add("warning", title, since(values.get("machine-change")), [["acknowledge", _("This is the right machine…")]]);
+    add("warning", title, since(values.get("machine-change")), [["acknowledge", _("The change is intended…")]]);
   }
   const count = Number(values.get("manifest-faults") ?? 0);
   if (count > 0) {
