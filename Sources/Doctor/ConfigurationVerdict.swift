@@ -14,11 +14,14 @@ struct ConfigurationVerdict: Sendable {
 
   /// Runs a program.
   ///
-  /// - Parameter userID: The user who runs it.
-  init(of program: String, _ options: [String] = [], asUser userID: UInt32) {
+  /// - Parameters:
+  ///   - manager: The service manager of the service, in whose environment the program runs.
+  ///   - userID: The user who runs it.
+  init(of program: String, _ options: [String] = [], under manager: ServiceManager, asUser userID: UInt32) {
     do throws(ChildProcess.Failure) {
       let outcome = try ChildProcess.run(
-        [program, "--check-config"] + options, reading: .standardError, until: Examination.deadline)
+        [program, "--check-config"] + options, reading: .standardError, passing: manager.variables,
+        until: Examination.deadline)
       self = Self(
         of: program, outcome.status, String(decoding: outcome.output, as: UTF8.self), forRoot: userID == 0)
     } catch {

@@ -53,6 +53,9 @@ package struct Examination: Sendable {
   /// Whether the socket is that of the system's daemon.
   var isSystem: Bool { socketPath == DaemonSocket.systemPath }
 
+  /// The way to the daemon for a command of the client.
+  var client: ClientAddress { ClientAddress(path: socketPath, isAdmin: answers?.peer["admin"] == "yes") }
+
   /// The state directory; nil if it is unknown.
   var stateDirectory: String? {
     // A relative path is relative to the daemon's working directory, so it is of no use here.
@@ -85,19 +88,21 @@ package struct Examination: Sendable {
   init(of socket: DaemonSocket) {
     self.socket = socket
     userID = Accounts.ownUserID
-    let isSystem = socket.path == DaemonSocket.systemPath
-    var units = UnitStates(ofSystem: isSystem)
+    let manager = ServiceManager.of(socket.path)
+    var units = UnitStates(of: manager)
     var found: (contact: Contact, answers: DaemonAnswers?) = (.avoided, nil)
     if !units.isFailing {
-      found = Self.contact(socket, until: Self.deadline(after: isSystem ? Self.doubtSeconds : Self.patienceSeconds))
+      let seconds = manager == nil ? Self.patienceSeconds : Self.doubtSeconds
+      found = Self.contact(socket, until: Self.deadline(after: seconds))
     }
-    if isSystem, found.contact.isDoubtful {
-      units = UnitStates(ofSystem: true)
+    if manager != nil, found.contact.isDoubtful {
+      units = UnitStates(of: manager)
       found = units.isFailing ? (.avoided, nil) : Self.contact(socket, until: Self.deadline)
     }
-    self.units = units
     (contact, answers) = found
-    manager = ServiceManager.of(socket.path, process: found.answers?["pid"])
+    let isForeign = manager?.runs(found.answers?["pid"]) == false
+    self.manager = isForeign ? nil : manager
+    self.units = isForeign ? UnitStates(of: nil) : units
   }
 
   private static func contact(_ socket: DaemonSocket, until deadline: UInt64) -> (Contact, DaemonAnswers?) {
@@ -120,14 +125,14 @@ package struct Examination: Sendable {
 
   init(
     socketPath: String, userID: UInt32, contact: Contact, answers: DaemonAnswers?,
-    units: UnitStates = UnitStates(ofSystem: false), manager: ServiceManager? = nil
+    units: UnitStates = UnitStates(of: nil)
   ) {
     socket = DaemonSocket(socketPath)
     self.userID = userID
     self.contact = contact
     self.answers = answers
     self.units = units
-    self.manager = manager ?? ServiceManager.of(socketPath, process: answers?["pid"])
+    manager = ServiceManager.of(socketPath)
   }
 
   /// The remedy that restarts the daemon.

@@ -11,27 +11,45 @@ enum ServiceManager: Equatable, Sendable {
   /// The user's socket unit, as the packages install it.
   private static let userUnit = "/usr/lib/systemd/user/identityd.socket"
 
-  /// Finds the manager of the daemon at a socket.
+  /// Finds the manager that runs the daemon at a socket, unless the daemon was started by hand.
   ///
-  /// - Parameters:
-  ///   - path: The path of the socket.
-  ///   - process: The process ID of the daemon; nil if it did not answer.
-  /// - Returns: nil for a daemon that was started by hand.
-  static func of(_ path: String, process: String?) -> ServiceManager? {
+  /// - Parameter path: The path of the socket.
+  /// - Returns: nil if no unit listens on this path.
+  static func of(_ path: String) -> ServiceManager? {
     if path == DaemonSocket.systemPath { return .system }
     guard path == DaemonSocket.ownPath, ((try? PathStatus.of(userUnit)) ?? nil) != nil else { return nil }
-    guard let process else { return .user }
-    let group = (try? ProcessFacts.controlGroup(ofProcess: process)) ?? nil
-    return group?.hasSuffix("/\(UnitStates.service)") == true ? .user : nil
+    return .user
   }
 
-  /// Returns a command for systemctl(1).
-  func remedy(_ words: String...) -> Remedy {
-    switch self {
-    case .system: .command(asRoot: true, ["systemctl"] + words)
-    case .user: .command(asRoot: false, ["systemctl", "--user"] + words)
-    }
+  /// Whether the manager runs a process as the daemon: a user may have started one at the same socket by hand.
+  ///
+  /// - Parameter process: The process ID; nil for a daemon that did not answer.
+  func runs(_ process: String?) -> Bool {
+    guard self == .user, let process else { return true }
+    let group = (try? ProcessFacts.controlGroup(ofProcess: process)) ?? nil
+    return group?.hasSuffix("/\(UnitStates.service)") == true
   }
+
+  /// The folder of the configuration (identityd(8), ENVIRONMENT).
+  var configurationFolder: String {
+    let base = Environment["XDG_CONFIG_HOME"] ?? Environment["HOME"].map { "\($0)/.config" }
+    return self == .user ? base.map { "\($0)/identityd" } ?? "/etc/identityd" : "/etc/identityd"
+  }
+
+  /// The environment variables by which a program finds the manager, and the files of its user (systemd(1)).
+  var variables: [String] {
+    self == .user
+      ? ["HOME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "DBUS_SESSION_BUS_ADDRESS"] : []
+  }
+
+  /// The option of systemctl(1) that addresses the manager.
+  var options: [String] { self == .user ? ["--user"] : [] }
+
+  /// Returns a command for systemctl(1).
+  func remedy(_ words: String...) -> Remedy { remedy(words) }
+
+  /// Returns a command for systemctl(1).
+  func remedy(_ words: [String]) -> Remedy { .command(asRoot: self == .system, ["systemctl"] + options + words) }
 
   /// The command that lets systemd start the units again after too many failed starts.
   var resetUnits: Remedy { remedy("reset-failed", UnitStates.socket, UnitStates.service) }

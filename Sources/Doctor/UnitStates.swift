@@ -74,11 +74,11 @@ extension UnitStates {
 
   /// Asks systemd.
   ///
-  /// - Parameter isSystem: whether the daemon is that of the units. No other daemon has a unit.
-  init(ofSystem isSystem: Bool) {
+  /// - Parameter manager: the service manager that runs the daemon; nil for a daemon that was started by hand.
+  init(of manager: ServiceManager?) {
     self.init()
-    guard isSystem else {
-      reason = "the socket is not that of identityd.socket"
+    guard let manager else {
+      reason = "the daemon was not started by a unit"
       return
     }
     // The test of sd_booted(3).
@@ -87,20 +87,20 @@ extension UnitStates {
       return
     }
     for _ in 0..<Self.looks {
-      ask()
+      ask(manager)
       guard isLooping, lastEnd == nil else { return }
       _ = try? TimedWait.wait(for: nil, until: Clock.monotonicMicroseconds + Self.pause)
     }
   }
 
-  private mutating func ask() {
+  private mutating func ask(_ manager: ServiceManager) {
     do throws(ChildProcess.Failure) {
       let outcome = try ChildProcess.run(
-        [
-          Self.program, "show", "--property=\(Self.properties.joined(separator: ","))", Self.socket, Self.service,
-          Self.fleet, Self.hostKey,
+        [Self.program] + manager.options + [
+          "show", "--property=\(Self.properties.joined(separator: ","))", Self.socket, Self.service, Self.fleet,
+          Self.hostKey,
         ],
-        until: Examination.deadline)
+        passing: manager.variables, until: Examination.deadline)
       time = Clock.monotonicMicroseconds
       if outcome.status == 0 {
         units = Self.parse(String(decoding: outcome.output, as: UTF8.self))

@@ -35,8 +35,8 @@ package enum ChildProcess {
     }
   }
 
-  /// The environment of every program. The caller's environment affects neither the program's actions nor
-  /// the language of its output.
+  /// The environment of every program. But for the variables that a caller names, the caller's environment affects neither
+  /// the program's actions nor the language of its output.
   private static let environment = ["PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C.UTF-8"]
 
   /// A stream of the program, whose bytes are its output. The other one is discarded.
@@ -50,13 +50,16 @@ package enum ChildProcess {
   /// - Parameters:
   ///   - command: the absolute path of the program, followed by its arguments.
   ///   - stream: the stream to read.
+  ///   - names: the variables that the program takes over from this process.
   ///   - deadline: a time of ``Clock/monotonicMicroseconds``.
   ///   - limit: the longest output that is accepted, in bytes.
   package static func run(
-    _ command: [String], reading stream: Stream = .standardOutput, until deadline: UInt64, limit: Int = 65_536
+    _ command: [String], reading stream: Stream = .standardOutput, passing names: [String] = [], until deadline: UInt64,
+    limit: Int = 65_536
   ) throws(Failure) -> Outcome {
     do {
-      let running = try start(command, reading: stream)
+      let variables = names.compactMap { name in Environment[name].map { "\(name)=\($0)" } }
+      let running = try start(command, environment + variables, reading: stream)
       do {
         let bytes = try read(running.output, until: deadline, limit: limit)
         return Outcome(status: try wait(for: running.process, until: deadline), output: bytes)
@@ -79,7 +82,9 @@ package enum ChildProcess {
     let output: Descriptor
   }
 
-  private static func start(_ command: [String], reading stream: Stream) throws(SystemError) -> Running {
+  private static func start(
+    _ command: [String], _ environment: [String], reading stream: Stream
+  ) throws(SystemError) -> Running {
     var (reading, writing) = (Int32(-1), Int32(-1))
     try system("pipe") { unsafe clinux_pipe(&reading, &writing) }
     let output = Descriptor(adopting: reading)

@@ -99,7 +99,7 @@ struct CauseTests {
     let mounted = SpaceFacts(folder: "/var/lib/s", space: room, mount: mount("ro", "rw"))
     let copied = SpaceFacts(
       folder: "/var/lib/s", space: room, mount: mount("rw", "rw"), daemonMount: mount("ro", "rw"),
-      resume: [.restartUnits])
+      resume: [ServiceManager.system.restartUnits])
     for space in [full, mounted, copied] {
       let faults = ReportedFault.ordered([("store", store), ("space", space.finding)])
       #expect(faults.map(\.check) == ["space", "store"])

@@ -71,7 +71,7 @@ struct MachineIDJudgementTests {
     let facts = MachineIDFacts(
       content: .good, restart: examination().restart, suspicion: "hardware-changed 2026-11-21T00:00:00.000Z")
     #expect(facts.finding.result == .warning)
-    #expect(mends(facts.finding) == ["sudo identityctl machine acknowledge"])
+    #expect(mends(facts.finding) == ["sudo identityctl history device"])
   }
 
   @Test func `a twin that the fleet has found is a warning about both machines`() {
@@ -79,7 +79,7 @@ struct MachineIDJudgementTests {
       content: .good, restart: examination().restart, suspicion: "cloned 2026-11-21T00:00:00.000Z")
     #expect(facts.finding.result == .warning)
     #expect("\(facts.finding)".contains("another machine speaks for this device"))
-    #expect(mends(facts.finding) == ["sudo identityctl machine acknowledge"])
+    #expect(mends(facts.finding) == ["sudo identityctl history device"])
   }
 
   @Test func `a suspicion that this user may not see is skipped`() {

@@ -63,7 +63,8 @@ import Testing
       store.mend
         == (file == "store.key"
           ? "cp -a COPY/store.key \(state)/store.key && \(end)"
-          : "cp -aT COPY \(state).copy && \(end) && mv -T \(state) \(state).damaged && mv -T \(state).copy \(state)"))
+          : "rm -rf \(state).next && cp -aT COPY \(state).next && \(end) && "
+            + "mv --backup=numbered -T \(state) \(state).damaged && mv -T \(state).next \(state)"))
     // The commands with the placeholder, one line or not, change nothing.
     #expect(store.commands.count == 1)
     #expect(try run(["bash", "-c", #require(store.mend)]).status != 0)

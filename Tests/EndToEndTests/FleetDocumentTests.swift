@@ -30,6 +30,11 @@ struct FleetDocumentTests {
     let script = block.replacing("18830", with: "\(port)").replacing("/usr/sbin", with: folders)
     let asUser =
       isRoot ? ["setpriv", "--reuid=\(Self.user)", "--regid=\(Self.user)", "--clear-groups", "--no-new-privs"] : []
+    defer {
+      // The example leaves nothing behind.
+      let names = (try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []
+      #expect(Set(names).isSubset(of: Self.programs), "\(names)")
+    }
     return try run(
       ["timeout", "300"] + asUser + ["bash", "-c", script],
       environment: ["PATH": "\(path):/usr/bin:/bin", "TMPDIR": path, "HOME": path])
@@ -40,8 +45,12 @@ struct FleetDocumentTests {
     close(descriptor)
     let result = try runExample(port: port)
     #expect(result.status == 0, "\(result)")
-    let lists = result.output.split(separator: "\n").suffix(9)
-    #expect(Dictionary(grouping: lists) { $0 }.values.map(\.count) == [3, 3, 3], "\(result)")
+    let rows = result.output.split(separator: "\n").map { $0.split(separator: " ").map(String.init) }
+    let lists = rows.suffix(12).filter { $0.first != "UUID" }
+    #expect(lists.count == 9 && rows.suffix(12).first?.contains("NAME") == true, "\(result)")
+    #expect(Dictionary(grouping: lists) { $0.first }.values.map(\.count) == [3, 3, 3], "\(result)")
+    for name in ["desk", "laptop", "phone"] { #expect(lists.count { $0.contains(name) } == 3, "\(result)") }
+    #expect(!result.errors.contains("rm:"), "\(result)")
   }
 
   @Test(arguments: programs + ["mosquitto"])

@@ -66,7 +66,8 @@ struct BitFlipTests {
         }
         guard content.condition == .writable else {
           let damage = content.condition.damage
-          count.expect(damage?.contains(#/PRAGMA|SELECT|INSERT|DELETE|BEGIN/#) == false, "\(what): \(content.condition)")
+          let isPlain = damage?.contains(#/PRAGMA|SELECT|INSERT|DELETE|BEGIN/#) == false
+          count.expect(isPlain, "\(what): \(content.condition)")
           count.expect(store.commit(installed(500)) == content.condition, what)
           return .damaged
         }

@@ -105,8 +105,9 @@ struct Breakage {
         """, check: "store", cause: ["the database is gone", "those made since are lost"],
       symptoms: ["peer", "master-key"],
       mend: """
-        cp -aT COPY \(state).copy && systemctl stop \(units) && mv -T \(state) \(state).damaged \
-        && mv -T \(state).copy \(state) && systemctl start \(units)
+        rm -rf \(state).next && cp -aT COPY \(state).next && systemctl stop \(units) \
+        && mv --backup=numbered -T \(state) \(state).damaged \
+        && mv -T \(state).next \(state) && systemctl start \(units)
         """, tidy: "rm -rf \(state).damaged /root/copy"),
     Breakage(
       script: """

@@ -166,8 +166,9 @@ extension SystemTests {
         rm \(state)/identityd.db; systemctl start \(both)
         """, "store",
       mend: """
-        cp -aT COPY \(state).copy && systemctl stop \(both) && mv -T \(state) \(state).damaged \
-        && mv -T \(state).copy \(state) && systemctl start \(both)
+        rm -rf \(state).next && cp -aT COPY \(state).next && systemctl stop \(both) \
+        && mv --backup=numbered -T \(state) \(state).damaged \
+        && mv -T \(state).next \(state) && systemctl start \(both)
         """,
       copy: "/root/copy")
     try await system.shell("rm -rf \(state).damaged /root/copy")

@@ -52,11 +52,32 @@ extension SystemTests {
     let found = try await diagnosis(of: owner("identityctl --user check --json || true"))["store"]
     #expect(
       found.mend == """
-        cp -aT COPY \(state).copy && systemctl --user stop \(units) && mv -T \(state) \(state).damaged \
-        && mv -T \(state).copy \(state) && systemctl --user start \(units)
+        rm -rf \(state).next && cp -aT COPY \(state).next && systemctl --user stop \(units) \
+        && mv --backup=numbered -T \(state) \(state).damaged \
+        && mv -T \(state).next \(state) && systemctl --user start \(units)
         """)
     _ = try await owner(#require(found.command(copy: "/home/owner/copy")))
     #expect(try await owner("identityctl --user get device") == renewed)
+    let file = "/home/owner/.config/identityd/identityd.conf"
+    let faults = [
+      (
+        "mkdir -p .config/identityd; printf \"[Log]\\nLevel=loud\\n\" >\(file); systemctl --user stop \(units)",
+        "configuration",
+        "${EDITOR:-vi} \(file) && systemctl --user reset-failed \(units) && systemctl --user restart \(units)"
+      ),
+      (
+        "systemctl --user mask --now \(units) 2>&1", "unit",
+        "systemctl --user unmask \(units) && systemctl --user start identityd.socket"
+      ),
+    ]
+    for (script, check, command) in faults {
+      _ = try await owner("rm -f \(file); \(script)")
+      let found = try await diagnosis(of: owner("identityctl --user check --json || true"))[check]
+      #expect(found.mend == command, "\(found)")
+      _ = try await owner("export EDITOR=\"sed -i s/loud/info/\"; \(command) 2>&1")
+      #expect(try await owner("identityctl --user get device") == renewed)
+    }
+    _ = try await owner("rm -f \(file); systemctl --user enable identityd.socket 2>&1")
     // Another user cannot connect, and a contained process of the owner is no admin.
     let guest = try await system.attempt(
       "setpriv --reuid=guest --regid=guest --init-groups identityctl --socket=/run/user/$(id --user owner)/identityd/identityd.sock ping"

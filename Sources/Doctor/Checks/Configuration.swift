@@ -10,36 +10,38 @@ struct ConfigurationFacts: Sendable {
   var reason: String?
   /// The configuration files that exist, for a text that names none.
   var files: [String] = []
+  /// Whether the files belong to root.
+  var asRoot = true
   /// The remedies that follow a change of the configuration.
   var resume: [Remedy] = []
 }
 
 extension ConfigurationFacts {
   private static let program = Remedy.daemon
-  private static let folder = "/etc/identityd"
 
   /// Gathers the facts.
   init(_ examination: Examination) {
     resume = examination.resume
-    guard examination.isSystem else {
-      reason = "the socket is not that of the system's daemon"
+    guard let manager = examination.manager else {
+      reason = "the daemon was not started by a unit"
       return
     }
+    asRoot = manager == .system
     guard ((try? PathStatus.of(Self.program)) ?? nil) != nil else {
       reason = "\(Self.program) does not exist"
       return
     }
-    files = Self.existing
+    files = Self.existing(in: manager.configurationFolder)
     // The option makes the daemon of any user read the system's files.
-    let options = ["--state-directory=\(Examination.systemStateDirectory)"]
-    use(ConfigurationVerdict(of: Self.program, options, asUser: examination.userID))
+    let options = asRoot ? ["--state-directory=\(Examination.systemStateDirectory)"] : []
+    use(ConfigurationVerdict(of: Self.program, options, under: manager, asUser: examination.userID))
   }
 
-  private static var existing: [String] {
-    let folder = "\(Self.folder)/identityd.conf.d"
+  private static func existing(in directory: String) -> [String] {
+    let folder = "\(directory)/identityd.conf.d"
     let names = (try? ConfigurationAccess.names(in: folder)) ?? nil
     let parts = (names ?? []).filter { $0.hasSuffix(".conf") && !$0.hasPrefix(".") }.map { "\(folder)/\($0)" }
-    let main = "\(Self.folder)/identityd.conf"
+    let main = "\(directory)/identityd.conf"
     return ((try? PathStatus.of(main)) ?? nil) == nil && !parts.isEmpty ? parts : [main] + parts
   }
 
@@ -69,6 +71,6 @@ extension ConfigurationFacts {
   }
 
   private func edit(_ text: String) -> Remedy {
-    .edit(asRoot: true, file(in: text, endingWith: ".conf").map { [$0] } ?? files)
+    .edit(asRoot: asRoot, file(in: text, endingWith: ".conf").map { [$0] } ?? files)
   }
 }

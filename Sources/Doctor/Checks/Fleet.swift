@@ -11,6 +11,12 @@ struct FleetFacts: Sendable {
   var words: [String: String] = [:]
   /// The reason why the state is unknown.
   var unknown: String?
+  /// The service manager of the service.
+  var manager = ServiceManager.system
+  /// The command that shows the user and the password for the broker.
+  var credentials = ClientAddress.system.remedy("fleet", "credentials")
+  /// The command that shows the state of the service.
+  var status = ClientAddress.system.remedy("fleet", "status")
   /// Whether identityd suspects that another machine has its identifiers, which another check finds.
   var isSuspect = false
   /// The reason why the service refuses its configuration; nil if it accepts it, or was not asked.
@@ -23,13 +29,20 @@ struct FleetFacts: Sendable {
 
 extension FleetFacts {
   private static let service = UnitStates.fleet
-  private static let status = Remedy.root("identityctl", "fleet", "status")
 
   /// Gathers the facts.
   init(_ examination: Examination) {
     unit = examination.units.units[Self.service] ?? [:]
     isSynchronized = Clock.isSynchronized
-    if isInUse { refusal = ConfigurationVerdict(of: Self.program, asUser: examination.userID).refusal }
+    manager = examination.manager ?? .system
+    // The socket of a service beside a daemon that was started by hand is unknown. The daemon tells most of its state.
+    credentials = examination.client.remedy("fleet", "credentials")
+    status = examination.client.remedy(examination.manager == nil ? ["status"] : ["fleet", "status"])
+    if isInUse {
+      let options = manager == .user ? ["--config=\(configuration)"] : []
+      let verdict = ConfigurationVerdict(of: Self.program, options, under: manager, asUser: examination.userID)
+      refusal = verdict.refusal
+    }
     passwordFile = Self.passwordFiles.first { ((try? PathStatus.of($0)) ?? nil) != nil }
     guard let answers = examination.answers else {
       unknown = Examination.unreached
@@ -45,7 +58,7 @@ extension FleetFacts {
   }
 
   private static let program = "/usr/sbin/identity-fleet"
-  private static let configuration = "/etc/identityd/identity-fleet.conf"
+  private var configuration: String { "\(manager.configurationFolder)/identity-fleet.conf" }
   /// The places in which systemd looks for the credential of the shipped unit (systemd.exec(5), LoadCredential=).
   private static let passwordFiles = ["/etc", "/run", "/usr/local/lib", "/usr/lib"].flatMap { folder in
     ["\(folder)/credstore/fleet.password", "\(folder)/credstore.encrypted/fleet.password"]
@@ -75,10 +88,10 @@ extension FleetFacts {
 
   private var refused: Finding.Fault? {
     guard let refusal else { return nil }
-    let file = file(in: refusal, endingWith: ".conf") ?? Self.configuration
+    let file = file(in: refusal, endingWith: ".conf") ?? configuration
     return .failure(
-      "\(Self.service) refuses its configuration: \(refusal)", .edit(asRoot: true, [file]),
-      .root("systemctl", "restart", Self.service))
+      "\(Self.service) refuses its configuration: \(refusal)", .edit(asRoot: manager == .system, [file]),
+      manager.remedy("restart", Self.service))
   }
 
   private var stopped: Finding.Fault? {
@@ -86,8 +99,8 @@ extension FleetFacts {
     let end = unit["StatusText"].flatMap { $0.isEmpty ? nil : ": \($0)" } ?? ""
     return Finding.Fault.failure(
       "\(Self.service) does not use identityd (\(unit["ActiveState"] ?? "unknown"))\(end); "
-        + "see 'journalctl --unit=\(Self.service)'", .root("systemctl", "reset-failed", Self.service),
-      .root("systemctl", "restart", Self.service)
+        + "see 'journalctl \((manager.options + ["--unit=\(Self.service)"]).joined(separator: " "))'",
+      manager.remedy("reset-failed", Self.service), manager.remedy("restart", Self.service)
     ).being(.fleetStops)
   }
 
@@ -97,7 +110,7 @@ extension FleetFacts {
     switch state.flatMap(FleetState.init) {
     case .noKeys:
       return Finding.Fault.failure(
-        "the keys of the account cannot be read: \(reason ?? "the items are locked")", Self.status
+        "the keys of the account cannot be read: \(reason ?? "the items are locked")", status
       ).being(.itemsUnavailable)
     case .refused:
       // A reload reads the configuration, but only a restart passes the credential anew.
@@ -106,7 +119,7 @@ extension FleetFacts {
         ?? "without the credential fleet.password, the password is that of the account, which the broker has to know"
       return .failure(
         "\(broker) refuses the user or the password: \(reason ?? "unknown reason"); \(source)",
-        .root("identityctl", "fleet", "credentials"), .root("systemctl", "restart", Self.service))
+        credentials, manager.remedy("restart", Self.service))
     case .waiting, .connecting:
       guard let reason else { return nil }
       let clock =
@@ -114,7 +127,7 @@ extension FleetFacts {
         ? "; the clock is not synchronized, and a certificate is valid for a time only" : ""
       return .failure(
         "there is no connection with \(broker): \(reason)\(clock)",
-        .edit(asRoot: true, ["/etc/identityd/identity-fleet.conf"]), .root("systemctl", "reload", Self.service))
+        .edit(asRoot: manager == .system, [configuration]), manager.remedy("reload", Self.service))
     default: return nil
     }
   }
@@ -133,12 +146,12 @@ extension FleetFacts {
     }
     return .warning(
       "\(cause). Get a code with 'identityctl account invite' on another device of the account, and enter it here with "
-        + "'identityctl account join'. Without a fleet, this device does not need \(Self.service)", mend: [Self.status])
+        + "'identityctl account join'. Without a fleet, this device does not need \(Self.service)", mend: [status])
   }
 
   private var storage: Finding.Fault? {
     guard let held = words["held"] else { return nil }
-    return Finding.Fault.failure("identityd could not store \(held) messages of the fleet", Self.status)
+    return Finding.Fault.failure("identityd could not store \(held) messages of the fleet", status)
       .being(.storeFails)
   }
 
@@ -147,13 +160,13 @@ extension FleetFacts {
     return .warning(
       "another machine speaks for this device, because one is a copy of the other. On the copy, 'identityctl renew "
         + "device' gives it an identifier and keys of its own, and leaves the original in its place",
-      mend: [Self.status])
+      mend: [status])
   }
 
   private var loneliness: Finding.Fault? {
     guard words["alone"] == "yes" else { return nil }
     return .warning(
       "all other devices use earlier keys of the account. Some time after a replacement of the key, this device has to "
-        + "leave the account and join again", mend: [Self.status])
+        + "leave the account and join again", mend: [status])
   }
 }

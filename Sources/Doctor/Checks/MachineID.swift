@@ -16,6 +16,8 @@ struct MachineIDFacts: Sendable {
   let content: Content
   /// The remedy that restarts the daemon.
   let restart: Remedy
+  /// The way to the daemon for a command of the client.
+  var client = ClientAddress.system
   /// The rows `device-origin`, `suspect` and `machine-change` of `status`.
   var origin: String?
   var suspicion: String?
@@ -39,6 +41,7 @@ extension MachineIDFacts {
     let (content, bytes) = Self.content
     self.content = content
     restart = examination.restart
+    client = examination.client
     origin = examination.answers?["device-origin"]
     suspicion = examination.answers?["suspect"]
     change = examination.answers?["machine-change"]
@@ -152,24 +155,27 @@ extension MachineIDFacts {
   /// Returns the commands that let the daemon renew every identifier, and that acknowledge the change.
   private func renew(_ first: Remedy...) -> [Remedy] { first + [restart, acknowledge] }
 
-  private var acknowledge: Remedy { .root("identityctl", "machine", "acknowledge") }
+  private var acknowledge: Remedy { client.remedy("machine", "acknowledge") }
 
   /// The warning for the row `suspect` (identityd(8), THE MACHINE).
+  ///
+  /// Both machines show it, and the remedy of one harms the other: an acknowledgement on the copy lets a later renewal
+  /// there end the identifier of the original. So the command only shows more.
   private var doubt: Finding.Fault? {
     guard let suspicion else { return nil }
     guard !suspicion.hasPrefix(Cause.cloned.rawValue) else {
       return .warning(
         "another machine speaks for this device, because one is a copy of the other: \(suspicion). On the copy, "
           + "'identityctl renew device' gives it an identifier of its own, and the original keeps its own and its place "
-          + "in the account; on the original, acknowledge that",
-        mend: [acknowledge])
+          + "in the account. On the original, and only there, run 'identityctl machine acknowledge'",
+        mend: [client.remedy("history", "device")])
     }
     return .warning(
-      "this may be a copy of another machine, and its identifiers were kept: \(suspicion). If it is the same machine, "
-        + "acknowledge that; if it is a copy, 'identityctl renew device' gives it an identifier of its own, and the "
-        + "original keeps its own. To end the former identifier of the same machine, use 'identityctl renew device "
-        + "--replaces'",
-      mend: [acknowledge])
+      "this may be a copy of another machine, and its identifiers were kept: \(suspicion). If it is a copy, "
+        + "'identityctl renew device' gives it an identifier of its own, and the original keeps its own. If it is the "
+        + "same machine, as after a repair, run 'identityctl machine acknowledge', or 'identityctl renew device "
+        + "--replaces' to end the former identifier as well",
+      mend: [client.remedy("history", "device")])
   }
 
   /// The warning for the row `machine-change` (identityd(8), THE MACHINE).

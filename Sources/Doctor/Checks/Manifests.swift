@@ -16,7 +16,7 @@ struct ManifestFacts: Sendable {
   /// The row `manifest-faults` of `status`, which every user gets; nil if there are no faults.
   var faultCount: String?
   /// The command that shows the individual faults.
-  var ask = Remedy.root("identityctl", "check")
+  var ask = ClientAddress.system.remedy("check")
   /// The command that makes the daemon read the manifests again.
   var reload = Remedy.root("systemctl", "reload", UnitStates.service)
   /// The examined folders, and the manifests in them.
@@ -54,7 +54,7 @@ extension ManifestFacts {
   init(_ examination: Examination) {
     isSystem = examination.isSystem
     reload = examination.reload
-    if !isSystem { ask = .root("identityctl", "--socket=\(examination.socketPath)", "check") }
+    ask = examination.client.remedy("check")
     faults = examination.answers?.all("manifest-fault")
     faultCount = examination.answers?["manifest-faults"]
     let said = examination.answers?.all("manifest-folder") ?? []

@@ -81,19 +81,14 @@ extension StoreFacts {
     return fault.being(.storeFails).causing(.manifestsIgnored, .fleetStops)
   }
 
-  /// The fault of files that were deleted under the daemon, which still has their content.
+  /// The fault of files that were deleted under the daemon, which still has their content and writes them anew (identityd(8),
+  /// When the store is not in order).
   private var missingFault: Finding.Fault {
     let folder = examination.stateDirectory ?? Examination.systemStateDirectory
-    let program =
-      examination.isSystem
-      ? "identityctl" : "identityctl \(Remedy.quoted("--socket=\(examination.socketPath)"))"
     return .failure(
       "deleted from \(folder) while the daemon runs: \(list(missing)); do not restart the daemon, which still has the "
-        + "content and writes it anew: it refuses the next change, and carries out the one after it",
-      // The change is harmless: it records when this device was seen last.
-      .shell(
-        "for turn in 1 2; do \(program) devices put \"$(\(program) get device)\" \"seen=$(date -u +%FT%T.000Z)\"; done")
-    )
+        + "content and writes it anew within seconds",
+      .chain([.anybody("sleep", "3"), examination.client.remedy("check")]))
   }
 
   /// The explanation of the placeholder in the commands that restore a copy.
@@ -113,10 +108,11 @@ extension StoreFacts {
     }
     let manager = examination.manager
     let start = manager.map { [$0.startUnits] } ?? []
+    // Both names may be those of an earlier attempt.
+    let next = "\(folder).next"
     let steps = [
-      step("cp", "-aT", "COPY", "\(folder).copy"), manager?.stopUnits ?? examination.restart,
-      step("mv", "-T", folder, "\(folder).damaged"),
-      step("mv", "-T", "\(folder).copy", folder),
+      step("rm", "-rf", next), step("cp", "-aT", "COPY", next), manager?.stopUnits ?? examination.restart,
+      step("mv", "--backup=numbered", "-T", folder, "\(folder).damaged"), step("mv", "-T", next, folder),
     ]
     let cause =
       "\(reason); \(Self.placeholder) brings back its identifiers and items, but those made since are lost. Without a "

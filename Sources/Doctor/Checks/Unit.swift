@@ -4,6 +4,8 @@ import LinuxSystem
 struct UnitFacts: Sendable {
   /// The states of the units.
   let states: UnitStates
+  /// The service manager of the units.
+  var manager = ServiceManager.system
   /// Whether the user that the service runs as exists.
   var hasUser = true
   /// The state of the daemon's program.
@@ -24,8 +26,9 @@ extension UnitFacts {
   /// Gathers the facts.
   init(_ examination: Examination) {
     states = examination.units
+    manager = examination.manager ?? .system
     // A name service that cannot answer is no proof that the user is missing.
-    do { hasUser = try Accounts.userID(named: Self.user) != nil } catch {}
+    if manager == .system { do { hasUser = try Accounts.userID(named: Self.user) != nil } catch {} }
     // A program that this user may not look at is no proof that it is missing.
     do {
       if let status = try PathStatus.of(Remedy.daemon) {
@@ -61,56 +64,56 @@ extension UnitFacts {
       return .failure("\(name) is not loaded: \(state)", .reinstall)
     }
     // A mask that lasts until the next boot is in another folder, which `unmask` ignores without `--runtime`.
-    let unmask = ["systemctl", "unmask"] + (unit["UnitFileState"] == "masked-runtime" ? ["--runtime"] : [])
+    let unmask = ["unmask"] + (unit["UnitFileState"] == "masked-runtime" ? ["--runtime"] : [])
     return .failure(
-      "\(name) is masked", .command(asRoot: true, unmask + [Self.socket, Self.service]),
-      .root("systemctl", "start", Self.socket))
+      "\(name) is masked", manager.remedy(unmask + [Self.socket, Self.service]), manager.remedy("start", Self.socket))
   }
 
   private var missingUser: [Finding.Fault] {
     if hasUser { return [] }
     let fault = Finding.Fault.failure(
-      "the user \(Self.user), which \(Self.service) runs as, does not exist", .root("systemd-sysusers"), .resetUnits,
-      .root("systemctl", "restart", Self.socket, Self.service))
+      "the user \(Self.user), which \(Self.service) runs as, does not exist", .root("systemd-sysusers"),
+      manager.resetUnits, manager.restartUnits)
     return [fault.causing(.serviceFails, .unreachable)]
   }
 
   private var missingProgram: [Finding.Fault] {
     guard program != .executable else { return [] }
     let cause = "\(Remedy.daemon) \(program == .missing ? "does not exist" : "is not executable for every user")"
-    return [.failure(cause, .reinstall, .resetUnits, .restartUnits).causing(.serviceFails, .unreachable)]
+    let mend = [Remedy.reinstall, manager.resetUnits, manager.restartUnits]
+    return [.failure(cause, mend: mend).causing(.serviceFails, .unreachable)]
   }
 
   /// Returns the fault of a unit that does not run as it should; none if both do.
   private func stopped(_ both: [(name: String, unit: [String: String])]) -> [Finding.Fault] {
     let end = states.lastEnd.map { ": \($0)" } ?? ""
-    let log = "see 'journalctl --unit=\(Self.service)'"
+    let log = "see 'journalctl \((manager.options + ["--unit=\(Self.service)"]).joined(separator: " "))'"
     if states.isLooping {
       let fault = Finding.Fault.failure(
         "\(Self.service) ends and is restarted again and again, \(states.restarts) times so far\(end); \(log)",
-        .resetUnits, .restartUnits)
+        manager.resetUnits, manager.restartUnits)
       return [fault.being(.serviceFails)]
     }
     if let (name, unit) = both.first(where: { $0.unit["ActiveState"] == "failed" }) {
       let fault = Finding.Fault.failure(
-        "\(name) has failed (\(unit["Result"] ?? ""))\(end); \(log)", .resetUnits, .restartUnits)
+        "\(name) has failed (\(unit["Result"] ?? ""))\(end); \(log)", manager.resetUnits, manager.restartUnits)
       return [fault.being(.serviceFails)]
     }
     guard states.socket["ActiveState"] != "active" else { return [] }
     let state = states.socket["ActiveState"] ?? "unknown"
-    return [.failure("\(Self.socket) is \(state)", .root("systemctl", "start", Self.socket))]
+    return [.failure("\(Self.socket) is \(state)", manager.remedy("start", Self.socket))]
   }
 
   private func warnings(_ both: [(name: String, unit: [String: String])]) -> [Finding.Fault] {
     var warnings: [Finding.Fault] = []
     for (name, unit) in both where !["enabled", "enabled-runtime"].contains(unit["UnitFileState"]) {
       let state = unit["UnitFileState"] ?? "unknown"
-      warnings.append(
-        .warning("\(name) is not started at boot: \(state)", .root("systemctl", "enable", name)))
+      let moment = manager == .user ? "login" : "boot"
+      warnings.append(.warning("\(name) is not started at \(moment): \(state)", manager.remedy("enable", name)))
     }
     if both.contains(where: { $0.unit["NeedDaemonReload"] == "yes" }) {
       warnings.append(
-        .warning("a unit file was changed, but systemd has not reloaded it", .root("systemctl", "daemon-reload")))
+        .warning("a unit file was changed, but systemd has not reloaded it", manager.remedy("daemon-reload")))
     }
     return warnings
   }
@@ -125,8 +128,4 @@ extension Remedy {
     return hasAPT
       ? root("apt-get", "install", "--reinstall", "identityd") : root("dnf", "reinstall", "identityd")
   }
-  /// The command for the units of the system.
-  static let resetUnits = ServiceManager.system.resetUnits
-  /// The command for the units of the system.
-  static let restartUnits = ServiceManager.system.restartUnits
 }

@@ -191,7 +191,9 @@ struct Database: ~Copyable, Sendable {
   ///
   /// - Throws: SQLITE_BUSY if a reader is in the way.
   func checkpoint() throws(DatabaseError) {
-    guard try checkpointIfFree() else { throw DatabaseError(action: "write the log to the database", code: SQLITE_BUSY) }
+    guard try checkpointIfFree() else {
+      throw DatabaseError(action: "write the log to the database", code: SQLITE_BUSY)
+    }
   }
 
   /// Checkpoints like ``checkpoint()``, but returns false if a reader is in the way.
