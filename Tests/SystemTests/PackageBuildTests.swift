@@ -20,6 +20,8 @@ struct PackageBuildTests {
   private typealias Packages = (daemon: String, client: String, fleet: String, page: String)
   private let debs: Packages
   private let rpms: Packages
+  /// The folder of the packages with debugging symbols.
+  private var symbols: String { URL(filePath: debs.daemon).deletingLastPathComponent().path + "/dbgsym" }
 
   init() throws {
     scratch = try TemporaryFolder()
@@ -77,7 +79,8 @@ struct PackageBuildTests {
     let first =
       switch tool {
       case "build-source": "\"$TREE/packaging/tools/build-source\" --output \"$SCRATCH/first\""
-      case "build-deb": "cp '\(debs.daemon)' '\(debs.client)' '\(debs.fleet)' '\(debs.page)' \"$SCRATCH/first\""
+      case "build-deb":
+        "cp -r '\(debs.daemon)' '\(debs.client)' '\(debs.fleet)' '\(debs.page)' '\(symbols)' \"$SCRATCH/first\""
       default: "cp '\(rpms.daemon)' '\(rpms.client)' '\(rpms.fleet)' '\(rpms.page)' \"$SCRATCH/first\""
       }
     try await bash(
@@ -86,6 +89,31 @@ struct PackageBuildTests {
       \(first)
       diff --recursive "$SCRATCH/first" "$SCRATCH/second"
       """)
+  }
+
+  @Test(arguments: [
+    ("identityd", "usr/sbin/identityd"), ("identityd-client", "usr/bin/identityctl"),
+    ("identity-fleet", "usr/sbin/identity-fleet"),
+  ])
+  func `the debugging symbols are those of the program, and name its sources relative to the tree`(
+    package: String, program: String
+  ) async throws {
+    let deb = try #require([debs.daemon, debs.client, debs.fleet].first { $0.contains("/\(package)_") })
+    let place = try await bash(
+      """
+      cd "$SCRATCH"
+      dpkg-deb --extract '\(deb)' package
+      dpkg-deb --extract '\(symbols)'/\(package)-dbgsym_*.deb symbols
+      id=$(readelf --notes package/\(program) | sed -n 's/.*Build ID: //p')
+      file=symbols/usr/lib/debug/.build-id/${id:0:2}/${id:2}.debug
+      objcopy --decompress-debug-sections "$file" plain
+      ! grep --quiet --fixed-strings "$TREE/" plain
+      # The functions of Swift, too.
+      (($(nm plain | grep --count ' [Tt] $s12IdentityWire') > 100))
+      address=$(nm plain | sed -n 's/ [Tt] clinux_open$//p')
+      addr2line --exe=plain "0x$address"
+      """)
+    #expect(place.contains(#/^[./]*Sources/CLinux/[A-Za-z]+\.c:\d+/#), "\(place)")
   }
 
   // MARK: The source package
@@ -138,6 +166,10 @@ struct PackageBuildTests {
       mv deb/usr/share/zsh/vendor-completions deb/usr/share/zsh/site-functions
       rm --recursive deb/usr/share/doc/*/{changelog.Debian.gz,copyright} rpm/usr/share/licenses
       find deb/usr/share/doc -type d -empty -delete
+      # Only the Debian packages have debugging symbols, which their programs name.
+      for program in {deb,rpm}/usr/{sbin/identityd,sbin/identity-fleet,bin/identityctl}; do
+        objcopy --remove-section=.gnu_debuglink "$program"
+      done
       diff --recursive deb rpm
       """)
   }
