@@ -29,6 +29,8 @@ extension SystemTests {
     #expect(try await owner("identityctl --user --json whoami").contains("\"admin\":true"))
     #expect(try await owner("identityctl --json whoami").contains("\"admin\":false"))
     let device = try await owner("identityctl --user get device")
+    let fresh = try await diagnosis(of: owner("identityctl --user check --json || true"))
+    for check in ["unit", "configuration"] { #expect(try fresh[check].result == "ok", "\(fresh)") }
     // Both are made from the machine-id.
     #expect(try await owner("identityctl get device") == device)
     // An admin's verb, which the system's daemon refuses.

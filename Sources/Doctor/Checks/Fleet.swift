@@ -35,8 +35,8 @@ extension FleetFacts {
     unit = examination.units.units[Self.service] ?? [:]
     isSynchronized = Clock.isSynchronized
     manager = examination.manager ?? .system
-    // The socket of a service beside a daemon that was started by hand is unknown. The daemon tells most of its state.
     credentials = examination.client.remedy("fleet", "credentials")
+    // The socket of a service beside a daemon that was started by hand is unknown. The daemon tells most of its state.
     status = examination.client.remedy(examination.manager == nil ? ["status"] : ["fleet", "status"])
     if isInUse {
       let options = manager == .user ? ["--config=\(configuration)"] : []

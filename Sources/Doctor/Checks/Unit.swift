@@ -106,7 +106,9 @@ extension UnitFacts {
 
   private func warnings(_ both: [(name: String, unit: [String: String])]) -> [Finding.Fault] {
     var warnings: [Finding.Fault] = []
-    for (name, unit) in both where !["enabled", "enabled-runtime"].contains(unit["UnitFileState"]) {
+    // A connection starts the daemon of a user, whose service cannot be enabled.
+    let started = manager == .user ? both.filter { $0.name == Self.socket } : both
+    for (name, unit) in started where !["enabled", "enabled-runtime"].contains(unit["UnitFileState"]) {
       let state = unit["UnitFileState"] ?? "unknown"
       let moment = manager == .user ? "login" : "boot"
       warnings.append(.warning("\(name) is not started at \(moment): \(state)", manager.remedy("enable", name)))
