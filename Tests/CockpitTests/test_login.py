@@ -110,7 +110,7 @@ class LoginTest(unittest.TestCase):
         self.page.sees(device, "#device")
         self.page.click("History…")
         self.page.sees(device, "#dialog tbody tr:first-child")
-        self.page.sees("renewed", "#dialog tbody tr:first-child")
+        self.page.sees("renewal", "#dialog tbody tr:first-child")
         self.page.sees("root", "#dialog tbody tr:first-child")
 
     def test_picture(self):

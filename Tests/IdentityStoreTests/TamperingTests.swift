@@ -202,7 +202,7 @@ struct TamperingTests {
     let before = try workspace.files()
     let content = try workspace.found()
     let reason = try #require(content.condition.damage)
-    #expect(reason.contains("no such table") || reason.contains("SELECT"))
+    #expect(reason.contains("no such table") || reason.contains("read the database: SQL logic error"), "\(reason)")
     #expect(content.registry.isNothing)
     #expect(try workspace.read(try #require(content.asideNames.first)) == before["identityd.db"])
   }

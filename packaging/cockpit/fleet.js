@@ -108,7 +108,7 @@ function showCode(title, { code, expires }) {
   const progress = element("p", { role: "status" });
   const letters = element("code", { class: "join-code", dir: "ltr" }, visible(code));
   const until = element("p", {}, _("Good until:"), " ", time(expires));
-  const where = element("p", {}, _("Enter the code on the other device, on its page or with this command:"));
+  const where = element("p", {}, _("Enter the code on the other device: on its page, or here, with Enter and Ctrl+D:"));
   const secret = element("div", {}, element("p", {}, letters), until, where, remedy("sudo identityctl account join -"));
   openDialog(title, [secret, progress]);
   const show = (state) => {

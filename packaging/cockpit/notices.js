@@ -54,7 +54,8 @@ export function notices({ follower, status, report, isFollowing, isOverdue }) {
     add("bad", _("The items cannot be used, because their key is missing."), values.get("master-key-reason"));
   }
   if (values.has("sealed")) {
-    add("bad", _("The store is sealed. Power off and take the image: the next start begins a new store."));
+    const title = _("The store is sealed. The next start begins a new store.");
+    add("warning", title, _("The manual page identityd(8) has the steps before the image is taken."));
   }
   if (values.has("configuration-reason")) {
     add("bad", _("The configuration has a fault. The next start will fail."), values.get("configuration-reason"));

@@ -174,7 +174,7 @@ extension MachineIDFacts {
       "this may be a copy of another machine, and its identifiers were kept: \(suspicion). If it is a copy, "
         + "'identityctl renew device' gives it an identifier of its own, and the original keeps its own. If it is the "
         + "same machine, as after a repair, run 'identityctl machine acknowledge', or 'identityctl renew device "
-        + "--replaces' to end the former identifier as well",
+        + "--replaces' to end the former identifier as well; never do either on a copy",
       mend: [client.remedy("history", "device")])
   }
 
