@@ -45,6 +45,11 @@ enum ServiceManager: Equatable, Sendable {
   /// The option of systemctl(1) that addresses the manager.
   var options: [String] { self == .user ? ["--user"] : [] }
 
+  /// Returns the command that shows the log of a unit, as a part of a sentence, in quotation marks.
+  func journal(of unit: String) -> String {
+    "'\((["journalctl"] + options + ["--unit=\(unit)"]).joined(separator: " "))'"
+  }
+
   /// Returns a command for systemctl(1).
   func remedy(_ words: String...) -> Remedy { remedy(words) }
 

@@ -142,7 +142,7 @@ import Testing
     let looked = try run(["bash", "-c", try #require(machine.mend)], environment: environment)
     #expect(looked.status == 0 && looked.output.contains(device), "\(looked)")
     #expect(try daemon.diagnosis()["machine-id"].result == "warning")
-    #expect(machine.cause?.contains("run 'identityctl machine acknowledge'") == true)
+    #expect(machine.cause?.contains("run 'identityctl --socket=\(daemon.socket) machine acknowledge'") == true)
     #expect(try daemon.ask("machine acknowledge") == "OK")
     #expect(try daemon.diagnosis()["machine-id"].result == "ok")
   }

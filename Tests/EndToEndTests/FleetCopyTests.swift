@@ -29,7 +29,8 @@ extension FleetServiceTests {
       machineID: machineID)
     if machineID == nil {
       for twin in [devices[0], copy] { try twin.wait("both tell") { try isSuspect(twin) } }
-      #expect(try copy.identityctl("check", "--json").output.contains("On the copy, 'identityctl renew device'"))
+      let cause = try copy.daemon.diagnosis()["machine-id"].cause
+      #expect(cause?.contains("On the copy, 'identityctl --socket=\(copy.daemon.socket) renew device'") == true)
       let renewed = try copy.identityctl("renew", "device", "--yes")
       #expect(renewed.status == 0, "\(renewed)")
       #expect(try devices[0].identityctl("machine", "acknowledge").status == 0)

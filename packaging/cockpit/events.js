@@ -1,4 +1,5 @@
 // The latest events, newest first.
+import { scrolled } from "./dialog.js";
 import { _, draw, element, format, table, time, uuid, value } from "./elements.js";
 import { sentence } from "./sentences.js";
 
@@ -28,8 +29,7 @@ export function drawEvents(page) {
     }
     const cells = [...shown].reverse().map(eventCells);
     const heads = [_("Time"), _("Number"), _("Event")];
-    const box = { class: "scrolled", tabindex: "0", role: "group", "aria-label": _("Live events") };
-    return element("div", box, table(_("Live events"), heads, cells));
+    return scrolled(_("Live events"), table(_("Live events"), heads, cells));
   });
 }
 

@@ -13,10 +13,8 @@ struct FleetFacts: Sendable {
   var unknown: String?
   /// The service manager of the service.
   var manager = ServiceManager.system
-  /// The command that shows the user and the password for the broker.
-  var credentials = ClientAddress.system.remedy("fleet", "credentials")
-  /// The command that shows the state of the service.
-  var status = ClientAddress.system.remedy("fleet", "status")
+  /// The way to the daemon for a command of the client.
+  var client = ClientAddress.system
   /// Whether identityd suspects that another machine has its identifiers, which another check finds.
   var isSuspect = false
   /// The reason why the service refuses its configuration; nil if it accepts it, or was not asked.
@@ -35,9 +33,7 @@ extension FleetFacts {
     unit = examination.units.units[Self.service] ?? [:]
     isSynchronized = Clock.isSynchronized
     manager = examination.manager ?? .system
-    credentials = examination.client.remedy("fleet", "credentials")
-    // The socket of a service beside a daemon that was started by hand is unknown. The daemon tells most of its state.
-    status = examination.client.remedy(examination.manager == nil ? ["status"] : ["fleet", "status"])
+    client = examination.client
     if isInUse {
       let options = manager == .user ? ["--config=\(configuration)"] : []
       let verdict = ConfigurationVerdict(of: Self.program, options, under: manager, asUser: examination.userID)
@@ -58,6 +54,7 @@ extension FleetFacts {
   }
 
   private static let program = "/usr/sbin/identity-fleet"
+  private var status: Remedy { client.fleetRemedy("status") }
   private var configuration: String { "\(manager.configurationFolder)/identity-fleet.conf" }
   /// The places in which systemd looks for the credential of the shipped unit (systemd.exec(5), LoadCredential=).
   private static let passwordFiles = ["/etc", "/run", "/usr/local/lib", "/usr/lib"].flatMap { folder in
@@ -99,7 +96,7 @@ extension FleetFacts {
     let end = unit["StatusText"].flatMap { $0.isEmpty ? nil : ": \($0)" } ?? ""
     return Finding.Fault.failure(
       "\(Self.service) does not use identityd (\(unit["ActiveState"] ?? "unknown"))\(end); "
-        + "see 'journalctl \((manager.options + ["--unit=\(Self.service)"]).joined(separator: " "))'",
+        + "see \(manager.journal(of: Self.service))",
       manager.remedy("reset-failed", Self.service), manager.remedy("restart", Self.service)
     ).being(.fleetStops)
   }
@@ -119,7 +116,7 @@ extension FleetFacts {
         ?? "without the credential fleet.password, the password is that of the account, which the broker has to know"
       return .failure(
         "\(broker) refuses the user or the password: \(reason ?? "unknown reason"); \(source)",
-        credentials, manager.remedy("restart", Self.service))
+        client.fleetRemedy("credentials"), manager.remedy("restart", Self.service))
     case .waiting, .connecting:
       guard let reason else { return nil }
       let clock =
@@ -146,7 +143,8 @@ extension FleetFacts {
     }
     return .warning(
       "\(cause). Get a code with 'identityctl account invite' on another device of the account, and enter it here with "
-        + "'identityctl account join'. Without a fleet, this device does not need \(Self.service)", mend: [status])
+        + "\(client.fleetNamed("account", "join")). "
+        + "Without a fleet, this device does not need \(Self.service)", mend: [status])
   }
 
   private var storage: Finding.Fault? {
@@ -158,8 +156,8 @@ extension FleetFacts {
   private var twin: Finding.Fault? {
     guard words["twin"] == "yes", !isSuspect else { return nil }
     return .warning(
-      "another machine speaks for this device, because one is a copy of the other. On the copy, 'identityctl renew "
-        + "device' gives it an identifier and keys of its own, and leaves the original in its place",
+      "another machine speaks for this device, because one is a copy of the other. On the copy, "
+        + "\(client.named("renew", "device")) gives it an identifier and keys of its own, and leaves the original in its place",
       mend: [status])
   }
 

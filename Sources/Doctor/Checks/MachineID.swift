@@ -131,7 +131,7 @@ extension MachineIDFacts {
         mend: [candidate.remedy, restart])
     case nil:
       return .failure(
-        "\(cause). Restore it from a backup if there is one; 'identityctl machine compare' tests a machine-id. "
+        "\(cause). Restore it from a backup if there is one; \(client.named("machine", "compare")) tests a machine-id. "
           + "With a new machine-id, identityd renews every identifier at its next start",
         mend: removal + renew(.root("systemd-machine-id-setup")))
     }
@@ -143,7 +143,7 @@ extension MachineIDFacts {
     let cause = "\(Self.path) changed since identityd started, and identityd does not know the new machine-id"
     guard let (candidate, comparison) = copy else {
       return .warning(
-        "\(cause). Restore the former one from a backup if there is one; 'identityctl machine compare' tests a "
+        "\(cause). Restore the former one from a backup if there is one; \(client.named("machine", "compare")) tests a "
           + "machine-id. At its next start identityd renews every identifier (OnMachineChange=)",
         mend: renew())
     }
@@ -166,15 +166,15 @@ extension MachineIDFacts {
     guard !suspicion.hasPrefix(Cause.cloned.rawValue) else {
       return .warning(
         "another machine speaks for this device, because one is a copy of the other: \(suspicion). On the copy, "
-          + "'identityctl renew device' gives it an identifier of its own, and the original keeps its own and its place "
-          + "in the account. On the original, and only there, run 'identityctl machine acknowledge'",
+          + "\(client.named("renew", "device")) gives it an identifier of its own, and the original keeps its own and its place "
+          + "in the account. On the original, and only there, run \(client.named("machine", "acknowledge"))",
         mend: [client.remedy("history", "device")])
     }
     return .warning(
       "this may be a copy of another machine, and its identifiers were kept: \(suspicion). If it is a copy, "
-        + "'identityctl renew device' gives it an identifier of its own, and the original keeps its own. If it is the "
-        + "same machine, as after a repair, run 'identityctl machine acknowledge', or 'identityctl renew device "
-        + "--replaces' to end the former identifier as well; never do either on a copy",
+        + "\(client.named("renew", "device")) gives it an identifier of its own, and the original keeps its own. If it is the "
+        + "same machine, as after a repair, run \(client.named("machine", "acknowledge")), or "
+        + "\(client.named("renew", "device", "--replaces")) to end the former identifier as well; never do either on a copy",
       mend: [client.remedy("history", "device")])
   }
 

@@ -87,7 +87,7 @@ extension UnitFacts {
   /// Returns the fault of a unit that does not run as it should; none if both do.
   private func stopped(_ both: [(name: String, unit: [String: String])]) -> [Finding.Fault] {
     let end = states.lastEnd.map { ": \($0)" } ?? ""
-    let log = "see 'journalctl \((manager.options + ["--unit=\(Self.service)"]).joined(separator: " "))'"
+    let log = "see \(manager.journal(of: Self.service))"
     if states.isLooping {
       let fault = Finding.Fault.failure(
         "\(Self.service) ends and is restarted again and again, \(states.restarts) times so far\(end); \(log)",
