@@ -66,18 +66,20 @@ struct RequestCostTests {
     #expect(each > 100 && each <= most, "\(each) instructions a question")
   }
 
+  /// The client pauses before each of its steps. So the daemon waits for each event of a connection alone, as it does on an
+  /// idle machine, and the load of the machine can merge events, but not add any.
   @Test(.enabled(if: canCount, "it counts the instructions of a release build, in valgrind"))
   func `the instructions of a connection with one query stay below their ceiling`() throws {
-    let each = try undisturbed(within: 1_000...8_000) {
-      try added(of: [500, 1_500]) { daemon, connections in
-        for _ in 0..<connections {
-          let client = try daemon.client()
-          #expect(try client.ask("get device").last?.hasPrefix("OK ") == true)
-        }
+    let pause = UInt32(1_000 * (Bound.establishMilliseconds + 10))
+    let each = try added(of: [50, 250]) { daemon, connections in
+      for _ in 0..<connections {
+        let client = try daemon.client()
+        usleep(pause)
+        #expect(try client.ask("get device").last?.hasPrefix("OK ") == true)
       }
     }
     // The client is an admin, whose user namespace is examined at each connection.
-    #expect(each > 1_000 && each <= 8_000, "\(each) instructions a connection")
+    #expect(each > 1_000 && each <= 23_000, "\(each) instructions a connection")
   }
 
   @Test(
@@ -173,8 +175,8 @@ struct RequestCostTests {
     #expect(each > 10_000 && each <= 43_600, "\(each) instructions an app")
   }
 
-  /// Counts up to three times, until the count is within the bounds. On a busy machine the daemon's work by the clock,
-  /// which takes up to 2,400,000 instructions, can fall into one of the two runs alone.
+  /// Counts up to three times, until the count is within the bounds. On a busy machine the daemon can read the requests of
+  /// one of the two runs in more pieces.
   private func undisturbed(within bounds: ClosedRange<Double>, _ count: () throws -> Double) throws -> Double {
     for _ in 1...2 {
       let each = try count()
