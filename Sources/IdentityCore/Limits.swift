@@ -126,6 +126,11 @@ package enum Bound {
   ///
   /// A long answer holds all of its content in memory. The principal's other connections wait behind these answers.
   package static let longAnswersAtOnce = 4
+  /// The length of the answer that makes the start of a unit fail, in bytes. systemd refuses a credential of this length,
+  /// and has no other way to learn that there is none.
+  package static let failingAnswer = 1_048_576
+  /// The maximum number of such answers that are being sent to the clients of a principal. The kernel holds some of each.
+  package static let failingAnswersAtOnce = 8
   /// The maximum number of push tokens of all apps together. Tokens are held in memory.
   package static let tokens = 65_536
   /// The maximum number of releases in the history of an app, or of all apps without a manifest of one principal.

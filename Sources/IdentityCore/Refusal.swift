@@ -52,6 +52,7 @@ package enum Refusal: Error, Equatable, Sendable {
 /// The reason why a line does not parse.
 package enum SyntaxFault: Error, Equatable, Sendable {
   case controlCharacter
+  case nul
   case invalidUTF8
   case brokenQuote
   case invalidEscape
@@ -60,6 +61,8 @@ package enum SyntaxFault: Error, Equatable, Sendable {
   case noVerb
   /// The line is an HTTP request line or header.
   case http
+  /// The first line begins a JSON object.
+  case json
 }
 
 /// The fault of an operand or attribute.

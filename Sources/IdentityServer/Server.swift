@@ -28,6 +28,7 @@ package final class Server {
   private let handover: Handover
   private let scheduler: TurnScheduler
   private let publisher: Publisher
+  private let failures: CredentialFailures
   private let encoder: AnswerEncoder
   private let status: StatusAnswers
   private let lease = FleetLease()
@@ -90,7 +91,8 @@ package final class Server {
     handover = Handover(connections, uuids, log)
     scheduler = TurnScheduler(connections, writer)
     publisher = Publisher(state, connections, scheduler)
-    encoder = AnswerEncoder(state, connections, secretMemory, uuids, handover, measurements)
+    failures = CredentialFailures(connections, scheduler, log, settings)
+    encoder = AnswerEncoder(state, connections, secretMemory, uuids, handover, measurements, failures)
     status = StatusAnswers(
       state, connections, lease, boot: lifetimes.boot, socketPath: socketPath, stateDirectory: store.folderPath,
       settings)
@@ -98,7 +100,7 @@ package final class Server {
       state, connections, writer, known, measurements, status, logBacklog: logBacklog)
     let dispatcher = RequestDispatcher(
       state, connections, scheduler, writer, publisher, encoder, status, statistics, known, measurements, lifetimes,
-      lease, secretMemory)
+      lease, secretMemory, failures)
     closer = ConnectionCloser(
       connections, scheduler, dispatcher, publisher, handover, processes, measurements, readiness, loop, log)
     service = ConnectionService(
@@ -177,6 +179,7 @@ package final class Server {
     writer.send(.limits(settings.limits))
     status.use(settings)
     uses.use(settings)
+    failures.use(settings)
   }
 
   // MARK: Turns
@@ -315,7 +318,7 @@ package final class Server {
           encoder.append(answer, to: connection)
         case .failure(let refusal):
           lease.settle(connection, isOpen: false)
-          refusal.append(to: &connection.output)
+          encoder.refuse(refusal, to: connection)
         }
         if touched.last !== connection { touched.append(connection) }
       }

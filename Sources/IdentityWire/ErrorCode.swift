@@ -121,12 +121,16 @@ extension SyntaxFault {
   var text: String {
     switch self {
     case .controlCharacter: "the line contains a control character; write it as an escape in a JSON string"
+    case .nul:
+      "the line contains a NUL; a line ends with a line feed, because identityd speaks neither varlink nor JSON-RPC"
     case .invalidUTF8: "the line is not valid UTF-8"
     case .brokenQuote: "misplaced quote or backslash; write the whole word or the whole value as one JSON string"
     case .invalidEscape: "a JSON string contains an invalid escape, a lone surrogate or \\u0000"
     case .emptyValue: "a value is empty; write it as \"\""
     case .tooManyWords: "a line has at most \(Bound.wordsPerLine) words"
     case .noVerb: "the line has no verb"
+    case .json:
+      "this is a JSON object, as in varlink and JSON-RPC, but identityd speaks the protocol of identityd-protocol(7); the connection is closed"
     case .http:
       "this is an HTTP request, but identityd speaks the protocol of identityd-protocol(7); the connection is closed"
     }

@@ -50,7 +50,7 @@ package struct WordParser: Sendable {
     let start = index
     while index < line.count, line[index] != UInt8(ascii: " ") {
       let byte = line[index]
-      if byte < 0x20 || byte == 0x7f { throw .controlCharacter }
+      if byte < 0x20 || byte == 0x7f { throw byte == 0 ? .nul : .controlCharacter }
       if byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") { throw .brokenQuote }
       if byte >= 0x80 { isASCII = false }
       index += 1
@@ -76,7 +76,7 @@ package struct WordParser: Sendable {
     var isEscaped = false
     while index < line.count, line[index] != UInt8(ascii: "\"") {
       let byte = line[index]
-      if byte < 0x20 || byte == 0x7f { throw .controlCharacter }
+      if byte < 0x20 || byte == 0x7f { throw byte == 0 ? .nul : .controlCharacter }
       if byte >= 0x80 { isASCII = false }
       if byte == UInt8(ascii: "\\") {
         isEscaped = true

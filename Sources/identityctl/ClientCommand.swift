@@ -59,6 +59,23 @@ package struct ClientCommand: Sendable {
       "restore", [.required("FILE")], summary: "Restore the backup in FILE.",
       loss: .ask("The backup changes the store in these ways.")),
     ClientCommand(
+      "credential put", [.required("UNIT"), .required("NAME")], [.init("owner", "USER")],
+      summary: "Store a secret that a service gets as its credential NAME, and write the setting for its unit.",
+      loss: .named, answer: .object(.init([.word("setting")], [.word("outcome")]))),
+    ClientCommand(
+      "credential list", [.optional("UNIT")], [.init("owner", "USER")],
+      summary: "List the credentials that are stored for services, or for one of them.", loss: .nothing,
+      answer: .list(
+        .init(
+          [.word("unit"), .word("name")],
+          [
+            .number("owner").optional, .time("created"), .time("modified"), .word("state").optional,
+            .word("reason").optional,
+          ]))),
+    ClientCommand(
+      "credential delete", [.required("UNIT"), .required("NAME")], [.init("owner", "USER")],
+      summary: "Delete the credential NAME of a service.", loss: .named, answer: .object(.init([.number("deleted")]))),
+    ClientCommand(
       "check", summary: "Without a VALUE: examine the daemon and the system, and show commands that repair faults.",
       loss: .nothing),
     ClientCommand(

@@ -53,7 +53,7 @@ struct Help {
         "app list",
       ]
     ),
-    ("Secrets", ["item"]),
+    ("Secrets", ["item", "credential"]),
     ("Versions", ["version report", "version changed", "version claim", "version"]),
     ("Push tokens", ["token"]),
     (

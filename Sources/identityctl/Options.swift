@@ -74,11 +74,11 @@ package enum Options {
       commands: ["devices"],
       options: [.init("stale", value: "SECONDS", "Show only devices that were not heard from for this time.")]),
     Group(
-      commands: ["item add", "item put", "item update", "key protect", "key recover"],
+      commands: ["item add", "item put", "item update", "credential put", "key protect", "key recover"],
       options: [.init("data-file", value: "PATH", "Read the secret from this file, unchanged; - is standard input.")],
       replaced: "data"),
     Group(
-      commands: ["item add", "item put", "item update"],
+      commands: ["item add", "item put", "item update", "credential put"],
       options: [.init("allow-empty", "Send an empty secret, too, instead of taking it for a failure.")]),
     Group(
       commands: ["item read"], options: [.init("raw", "Write only the bytes of the secret, unchanged.")]),

@@ -16,6 +16,7 @@ struct Configuration: Equatable {
   /// Nil for no group.
   var monitorGroup: String? = usualMonitorGroup
   var containers = ContainerPolicy.own
+  var missingCredential = MissingCredential.fail
   var limits = Limits()
   var pollMicroseconds = 0
   var store = Store.Options()
@@ -61,6 +62,7 @@ struct Configuration: Equatable {
     settings.onMachineChange = onMachineChange
     settings.onHardwareChange = onHardwareChange
     settings.containers = containers
+    settings.missingCredential = missingCredential
     settings.forgetUnusedDays = forgetUnusedDays == 0 ? nil : forgetUnusedDays
     do {
       settings.userRanges = UserRanges(firstRegular: try Accounts.firstRegularUser())

@@ -28,6 +28,7 @@ extension Configuration: ProgramConfiguration {
       return !value.contains(" ")
     },
     .choice("Access", "Containers", \.containers),
+    .choice("Credentials", "Missing", \.missingCredential),
     .number("Limits", "Connections", 32...1_000_000, \.limits.connections),
     .number("Limits", "ConnectionsPerUser", 1...1_000_000, \.limits.connectionsPerUser),
     .number("Limits", "ReservedConnections", 1...1_000, \.limits.reservedConnections),

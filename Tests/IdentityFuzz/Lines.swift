@@ -87,7 +87,7 @@ final class LineTarget: FuzzTarget {
         return try require(plain == guarded, "two readings are two commands")
       }
       var text: [UInt8] = []
-      try require(memory.appendBase64(of: guarded, to: &text), "a secret does not open")
+      try require(memory.append(guarded, as: .base64, to: &text), "a secret does not open")
       let opened = try? PlainIntake.decode(text[...])
       try require(opened == plain.bytes, "a secret is another one")
     case (.failure(let plain), .failure(let guarded)):

@@ -92,13 +92,13 @@ struct SampleLife {
       do {
         let secret = try store.secret(of: item)
         var text: [UInt8] = []
-        let isOpened = memory.appendBase64(of: secret, to: &text)
+        let isOpened = memory.append(secret, as: .base64, to: &text)
         try require(isOpened && text == secrets[item.edition], "another secret is served")
       } catch let refusal as Refusal {
         guard case .broken = refusal else { throw refusal }
       }
       var read: [UInt8] = []
-      let outcome = reader.appendSecret(of: item, to: &read, memory)
+      let outcome = reader.append(secretOf: item, as: .base64, to: &read, memory)
       try require(outcome != .appended || read == secrets[item.edition], "another secret is read")
     }
   }

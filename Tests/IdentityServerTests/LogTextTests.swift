@@ -35,20 +35,29 @@ struct LogTextTests {
   private static let release = Release(distribution: Text(hostile), version: Text(hostile), build: Text(hostile))
 
   /// Every kind of entry that contains text chosen by others.
-  private static let events: [LogEvent] = [
-    .started(socket: hostile), .startRefused(hostile), .noMachineIdentifier(hostile, by: .daemon),
-    .appInstalled(Text(hostile), by: .stranger), .appUninstalled(Text(hostile), by: .stranger),
-    .identifierChanged(.installation(Text(hostile)), .renewed, by: .admin),
-    .systemChanged(
-      VersionReport(number: 1, session: UUID(high: 1, low: 1), release: release, state: .upgraded, previous: nil)),
-    .systemUnknown(hostile), .itemsLocked(hostile), .secretDamaged(hostile, by: .stranger), .manifestFault(hostile),
-    .handoverUnreadable(hostile), .notServing(hostile), .configurationWarning(hostile), .configurationRefused(hostile),
-    .connectionRefused(reason: hostile, by: .stranger), .acceptPaused(hostile), .noStopTimer(hostile),
-    .storeNotClosed(hostile),
-    .connectionFailed(app: Text(hostile), processID: 1, reason: hostile, by: .stranger),
-    .store(LogEvent.StoreNoticeText(level: .error, text: hostile)),
-    .entriesSuppressed(.container(Text(hostile)), 1),
-  ]
+  private static let events: [LogEvent] =
+    [
+      .started(socket: hostile), .startRefused(hostile), .noMachineIdentifier(hostile, by: .daemon),
+      .appInstalled(Text(hostile), by: .stranger), .appUninstalled(Text(hostile), by: .stranger),
+      .identifierChanged(.installation(Text(hostile)), .renewed, by: .admin),
+      .systemChanged(
+        VersionReport(number: 1, session: UUID(high: 1, low: 1), release: release, state: .upgraded, previous: nil)),
+      .systemUnknown(hostile), .itemsLocked(hostile), .secretDamaged(hostile, by: .stranger), .manifestFault(hostile),
+      .handoverUnreadable(hostile), .notServing(hostile), .configurationWarning(hostile),
+      .configurationRefused(hostile),
+      .connectionRefused(reason: hostile, by: .stranger), .acceptPaused(hostile), .noStopTimer(hostile),
+      .storeNotClosed(hostile),
+      .connectionFailed(app: Text(hostile), processID: 1, reason: hostile, by: .stranger),
+      .store(LogEvent.StoreNoticeText(level: .error, text: hostile)),
+    ]
+    + [
+      CredentialRequest(peerName: Array("1/unit/a\u{2028}.service/b\u{2028}".utf8)).map {
+        .credentialRefused($0, owner: 1, .notFound(hostile), by: .stranger)
+      }
+    ].compactMap(\.self)
+    + [
+      .entriesSuppressed(.container(Text(hostile)), 1)
+    ]
 
   @Test(arguments: events)
   func `row 51: no entry has more than one line, whatever its texts contain`(event: LogEvent) {

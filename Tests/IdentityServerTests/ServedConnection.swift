@@ -37,7 +37,8 @@ final class ServedConnection {
     let handover = Handover(connections, uuids, log)
     scheduler = TurnScheduler(connections, writer)
     let publisher = Publisher(state, connections, scheduler)
-    let encoder = AnswerEncoder(state, connections, secretMemory, uuids, handover, measurements)
+    let failures = CredentialFailures(connections, scheduler, log, settings)
+    let encoder = AnswerEncoder(state, connections, secretMemory, uuids, handover, measurements, failures)
     let lease = FleetLease()
     let status = StatusAnswers(state, connections, lease, boot: nil, socketPath: "", stateDirectory: "", settings)
     let statistics = StatisticsAnswers(
@@ -45,7 +46,7 @@ final class ServedConnection {
       logBacklog: { LogBacklog(waiting: 0, lost: 0, suppressed: 0) })
     let dispatcher = RequestDispatcher(
       state, connections, scheduler, writer, publisher, encoder, status, statistics, known, measurements, lifetimes,
-      lease, secretMemory)
+      lease, secretMemory, failures)
     let processes = PeerProcesses(readiness)
     closer = ConnectionCloser(
       connections, scheduler, dispatcher, publisher, handover, processes, measurements, readiness, loop, log)

@@ -35,7 +35,7 @@ struct BitFlipTests {
     for known in Self.items where registry.items[known.item.key] == known.item {
       do {
         var text: [UInt8] = []
-        let isOpened = try memory.appendBase64(of: store.secret(of: known.item), to: &text)
+        let isOpened = try memory.append(store.secret(of: known.item), as: .base64, to: &text)
         count.expect(isOpened && text == known.base64, "\(what): silent")
       } catch {
         guard case .broken = error else { throw error }

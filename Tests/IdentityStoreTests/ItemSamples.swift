@@ -78,7 +78,7 @@ extension SecretMemory {
   /// Decrypts a secret.
   func decrypt(_ secret: SealedSecret) throws -> [UInt8] {
     var text: [UInt8] = []
-    guard appendBase64(of: secret, to: &text), let data = Data(base64Encoded: Data(text)) else {
+    guard append(secret, as: .base64, to: &text), let data = Data(base64Encoded: Data(text)) else {
       throw Failure("the secret does not open")
     }
     return Array(data)
@@ -139,7 +139,7 @@ struct ReaderAnswer: Equatable {
 
   init(_ reader: ItemReader, _ item: Item, _ memory: SecretMemory) {
     var text = Array("before".utf8)
-    outcome = reader.appendSecret(of: item, to: &text, memory)
+    outcome = reader.append(secretOf: item, as: .base64, to: &text, memory)
     self.text = text
   }
 

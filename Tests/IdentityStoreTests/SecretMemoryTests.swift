@@ -134,14 +134,14 @@ struct SecretMemoryTests {
       changed += [sealed.bytes + [0], Array(sealed.bytes.dropFirst()), Array(sealed.bytes.reversed())]
       for bytes in changed {
         var text = Array("before".utf8)
-        let isOpened = memory.appendBase64(of: SealedSecret(bytes: bytes, length: secret.count), to: &text)
+        let isOpened = memory.append(SealedSecret(bytes: bytes, length: secret.count), as: .base64, to: &text)
         #expect(!isOpened)
         #expect(text == Array("before".utf8), "nothing is appended")
       }
       let workspace = try Workspace(inMemory: true)
       try workspace.withStore { other, _ in
         var text: [UInt8] = []
-        let isOpened = try other.makeSecretMemory().appendBase64(of: sealed, to: &text)
+        let isOpened = try other.makeSecretMemory().append(sealed, as: .base64, to: &text)
         #expect(!isOpened && text == [])
         // A change with such a secret is not stored, and neither is the rest of its batch.
         let change = Change.itemStored(Known(1, length: 40).item, sealed, .added)
@@ -164,7 +164,7 @@ struct SecretMemoryTests {
         for count in [Bound.secretLength + 41, Bound.secretLength + 42, 50_000, 1_000_000] {
           let secret = SealedSecret(bytes: [UInt8](repeating: 1, count: count), length: 5)
           var text: [UInt8] = []
-          guard !memory.appendBase64(of: secret, to: &text), text == [] else { throw Failure("opened") }
+          guard !memory.append(secret, as: .base64, to: &text), text == [] else { throw Failure("opened") }
           guard refusal({ _ = try store.identifier(in: secret) }) != nil else { throw Failure("a UUID") }
           guard store.commit([.itemStored(sampleItem(1), secret, .added)]) != nil else { throw Failure("stored") }
           guard store.heal() != nil else { throw Failure("not healed") }

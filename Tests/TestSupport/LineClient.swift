@@ -6,8 +6,17 @@ package final class Client {
   private let socket: Descriptor
   private var received = ReceivedLines()
 
-  package init(_ path: String) throws {
-    socket = try UnixSocket.connect(to: path)
+  package convenience init(_ path: String) throws { self.init(try UnixSocket.connect(to: path)) }
+
+  /// Connects from a socket with an abstract name, as systemd does for `LoadCredential=`.
+  package convenience init(_ path: String, from name: String) throws {
+    let socket = try boundSocket(SOCK_STREAM, to: "\0" + name)
+    try connect(socket, to: path)
+    self.init(socket)
+  }
+
+  private init(_ connected: consuming Descriptor) {
+    socket = connected
     // A daemon that never answers must fail the test, not hang it.
     var limit = timeval(tv_sec: Int(patience), tv_usec: 0)
     unsafe setsockopt(socket.number, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
@@ -19,6 +28,17 @@ package final class Client {
 
   /// Shuts down the writing side of the connection.
   package func endWriting() throws { try socket.shutdownWriting() }
+
+  /// Returns the number of bytes up to the end of the stream, and whether they are all zero.
+  package func zeros() throws -> (count: Int, areAll: Bool) {
+    var (count, areAll) = (0, true)
+    var chunk = [UInt8](repeating: 0, count: 65_536)
+    while let read = try socket.read(into: &chunk), read > 0 {
+      count += read
+      areAll = areAll && chunk[..<read].allSatisfy { $0 == 0 }
+    }
+    return (count, areAll)
+  }
 
   /// Returns the next line without its line feed. Nil at the end of the stream.
   package func line() throws -> String? {

@@ -74,6 +74,9 @@ set -g __identityctl_commands \
     'version compare;- lt|le|eq|ne|ge|gt -;build=- build2=- order=numeric|semver|debian|linux|auto;Exit with 0 if the comparison holds, else with 1.' \
     'backup;@file;;Write a backup to FILE, encrypted with a passphrase.' \
     'restore;@file;;Restore the backup in FILE.' \
+    'credential put;- -;owner=-;Store a secret that a service gets as its credential NAME, and write the setting for its unit.' \
+    'credential list;-;owner=-;List the credentials that are stored for services, or for one of them.' \
+    'credential delete;- -;owner=-;Delete the credential NAME of a service.' \
     'check;;;Without a VALUE: examine the daemon and the system, and show commands that repair faults.' \
     'account create;-;;Make an account of the fleet, with this device as its first member.' \
     'account invite;;;Invite a device with a code, or write an invitation into a file. A person with either can join.' \
@@ -108,8 +111,8 @@ set -g __identityctl_options \
     '--key=@file;fleet status;Show the reports of the site\'s devices, with the key of the site in this file.' \
     '--stale=-;fleet status;Show only devices that have sent no report for this time.' \
     '--stale=-;devices;Show only devices that were not heard from for this time.' \
-    '--data-file=@file;item add|item put|item update|key protect|key recover;Read the secret from this file, unchanged; - is standard input.' \
-    '--allow-empty;item add|item put|item update;Send an empty secret, too, instead of taking it for a failure.' \
+    '--data-file=@file;item add|item put|item update|credential put|key protect|key recover;Read the secret from this file, unchanged; - is standard input.' \
+    '--allow-empty;item add|item put|item update|credential put;Send an empty secret, too, instead of taking it for a failure.' \
     '--raw;item read;Write only the bytes of the secret, unchanged.' \
     '--token-file=@file;token put|token invalidate;Read TOKEN from this file, without its line feed; - is standard input.' \
     '--openmetrics;stats|check;Write the metrics in the OpenMetrics 1.0 format.' \

@@ -222,13 +222,16 @@ extension Connection {
     var keptShape: Shape?
     var hasFleetOpen = false
     var backupTime: Timestamp?
+    var credential: CredentialRequest?
 
     /// Not `!= nil`, which would compare subscriptions, because they are equatable.
     var isSubscribed: Bool {
       if case .some = subscription { true } else { false }
     }
 
-    var isEmpty: Bool { outgoing == nil && !isSubscribed && keptShape == nil && !hasFleetOpen && backupTime == nil }
+    var isEmpty: Bool {
+      outgoing == nil && !isSubscribed && keptShape == nil && !hasFleetOpen && backupTime == nil && credential == nil
+    }
   }
 
   /// Changes one of the particulars. If none is left afterwards, the object is released.
@@ -253,6 +256,7 @@ extension Connection {
     case .backup: session.beginBackup()
     case .search: session.beginSearch()
     case .uuids, .reply: session.beginRows()
+    case .zeros: session.beginFailure(waits: false)
     }
     outgoing = session.hasLongAnswer ? answer : nil
   }
@@ -277,6 +281,12 @@ extension Connection {
     defer { change(false) { $0.backupTime = nil } }
     session.finishAnswer()
     return particulars?.backupTime
+  }
+
+  /// The service manager's request for a credential, if the connection is one.
+  var credential: CredentialRequest? {
+    get { particulars?.credential }
+    set { change(newValue != nil) { $0.credential = newValue } }
   }
 
   /// The subscription, if any.

@@ -111,7 +111,9 @@ final class ConnectionService: TurnService {
   func resume() {
     for connection in connections.all {
       watchProcess(of: connection)
-      if connections[connection.token] === connection { advance(connection) }
+      guard connections[connection.token] === connection else { continue }
+      dispatcher.answerCredentialLeft(by: connection)
+      advance(connection)
     }
   }
 
@@ -154,7 +156,8 @@ final class ConnectionService: TurnService {
       guard let arrived else { return advance(connection) }
       if isAtRest, arrived == 0 {
         _ = connection.session.receive(0)
-        return closer.end(connection)
+        let isCredential = connection.requests == 0 && dispatcher.answerCredential(of: connection)
+        return isCredential ? advance(connection) : closer.end(connection)
       }
       var answered = 0
       if isAtRest, !connection.mayHaveInput {
@@ -190,12 +193,8 @@ final class ConnectionService: TurnService {
     if connection.held.number == 0 { connection.held.number = known.number(of: connection.peer) }
     let (used, length, count) = known.answer(bytes, of: connection.held.number, atMost: connections.turn.requests)
     connection.requests &+= UInt64(truncatingIfNeeded: count)
-    var sent = 0
-    if used == bytes.count {
-      // An error is ignored here, because it recurs when the rest is sent.
-      sent = (try? connection.descriptor.send(known.output, first: length)) ?? 0
-      if sent == length { return used }
-    }
+    // An error is ignored here, because it recurs when the rest is sent.
+    let sent = used == bytes.count ? (try? connection.descriptor.send(known.output, first: length)) ?? 0 : 0
     if sent < length {
       known.output.withBytes(first: length) { connection.output.appendWiping($0.extracting(sent...)) }
     }
@@ -222,7 +221,7 @@ final class ConnectionService: TurnService {
     while connection.hasRoom {
       guard let end = bytes.firstIndex(of: UInt8(ascii: "\n"), from: max(start, connection.searched)) else {
         connection.searched = start == 0 ? bytes.count : 0
-        if bytes.count - start >= limit { dispatcher.refuseLongLine(connection) }
+        dispatcher.examine(bytes.extracting(start...), limit, of: connection)
         break
       }
       connection.searched = 0

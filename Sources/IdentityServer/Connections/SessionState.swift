@@ -62,6 +62,9 @@ struct SessionState: Equatable, Sendable {
     case backup
     /// A backup is written to its end, and the client has not read all of it.
     case unread
+    /// The answer that makes the start of a unit fail is written in pieces, each after the client has read the one
+    /// before. While it waits for its turn, nothing is written.
+    case failure(waits: Bool)
   }
 
   private(set) var phase = Phase.serving
@@ -132,6 +135,9 @@ extension SessionState {
   /// A backup is to be written in pieces.
   mutating func beginBackup() { answer = .backup }
 
+  /// The answer that makes the start of a unit fail is to be written, or to wait for its turn.
+  mutating func beginFailure(waits: Bool) { answer = .failure(waits: waits) }
+
   /// All of a backup is in the output. Nothing more is carried out until the client has read it.
   mutating func awaitReader() { if case .backup = answer { answer = .unread } }
 
@@ -170,8 +176,16 @@ extension SessionState {
   /// Whether an answer is written in pieces.
   var hasLongAnswer: Bool {
     switch answer {
-    case .search, .rows, .backup: true
-    case .none, .writer, .secret, .unread: false
+    case .search, .rows, .backup, .failure(waits: false): true
+    case .none, .writer, .secret, .unread, .failure(waits: true): false
+    }
+  }
+
+  /// Whether pieces of a long answer are written whether or not the client reads.
+  var isWrittenAhead: Bool {
+    switch answer {
+    case .search, .rows: true
+    case .none, .writer, .secret, .backup, .unread, .failure: false
     }
   }
 
@@ -244,7 +258,7 @@ extension SessionState {
     return switch answer {
     case .none: true
     case .writer(let jobs, last: nil): jobs < most
-    case .writer, .secret, .search, .rows, .backup, .unread: false
+    case .writer, .secret, .search, .rows, .backup, .unread, .failure: false
     }
   }
 
@@ -253,7 +267,7 @@ extension SessionState {
     guard case .serving = phase else { return false }
     return switch answer {
     case .none, .writer: true
-    case .secret, .search, .rows, .backup, .unread: false
+    case .secret, .search, .rows, .backup, .unread, .failure: false
     }
   }
 
@@ -261,8 +275,8 @@ extension SessionState {
   func wantsPiece(hasOutput: Bool) -> Bool {
     switch answer {
     case .search, .rows: true
-    case .backup: !hasOutput
-    case .none, .writer, .secret, .unread: false
+    case .backup, .failure(waits: false): !hasOutput
+    case .none, .writer, .secret, .unread, .failure(waits: true): false
     }
   }
 

@@ -1,5 +1,6 @@
 package import IdentityCore
 package import IdentityStore
+import IdentityWire
 
 /// The importance of a log entry, by the priorities of syslog(3).
 package enum LogLevel: Int, CaseIterable, Comparable, Sendable {
@@ -85,6 +86,7 @@ package enum LogEvent: Sendable {
   case acceptPaused(String)
   case noStopTimer(String)
   case storeNotClosed(String)
+  case credentialRefused(CredentialRequest, owner: UInt32?, Refusal, by: Originator)
   case connectionFailed(app: Text, processID: Int32, reason: String, by: Originator)
   case entriesDropped(Int)
   case entriesSuppressed(Principal?, Int)
@@ -186,6 +188,10 @@ package enum LogEvent: Sendable {
         .error, "9e1a64351e06491d839f2217f1a958d7", "Configuration refused, the previous one stays in force: \(text)")
     case .connectionRefused(let reason, _):
       make(.warning, "83dc46dbddc34885b4f82aa89e1ccaa1", "A connection was refused: \(reason).")
+    case .credentialRefused(let request, let owner, let refusal, _):
+      make(
+        .error, "d0b4ca5d10414e7a9c2c1b6f0f3b7e52", request.reason(owner: owner, refusal),
+        [("IDENTITYD_UNIT", "\(request.unit)"), ("IDENTITYD_CREDENTIAL", "\(request.name)")])
     case .managerNotTold(let reason):
       make(
         .warning, "a4edfedef44240d4a5734fac60ad6743",
@@ -223,7 +229,8 @@ package enum LogEvent: Sendable {
     case .noMachineIdentifier(_, let originator), .deviceMade(_, _, _, let originator),
       .appInstalled(_, let originator), .appUninstalled(_, let originator),
       .identifierChanged(_, _, let originator), .secretDamaged(_, let originator),
-      .connectionRefused(_, let originator), .connectionFailed(_, _, _, let originator):
+      .connectionRefused(_, let originator), .credentialRefused(_, _, _, let originator),
+      .connectionFailed(_, _, _, let originator):
       originator
     case .sealed, .keyRotated, .recoveryKeySet, .keyRecovered, .configurationLoaded, .configurationWarning,
       .configurationRefused:
@@ -242,6 +249,16 @@ package enum LogEvent: Sendable {
     LogEntry(
       level: level, text: LogText.line(text), messageID: messageID,
       fields: fields.map { ($0.name, LogText.line($0.value)) }, originator: originator)
+  }
+}
+
+extension CredentialRequest {
+  /// The reason why a unit does not get the credential, with the command that stores it.
+  fileprivate func reason(owner: UInt32?, _ refusal: Refusal) -> String {
+    let reason = "The start of \(unit) fails, because its credential \(name) cannot be given: \(refusal.text)"
+    guard case .notFound = refusal else { return "\(reason)." }
+    let of = owner.map { " owner=\($0)" } ?? ""
+    return "\(reason). Run 'identityctl credential put \(unit) \(name)\(of)', and start the unit again."
   }
 }
 

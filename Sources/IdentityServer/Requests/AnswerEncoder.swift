@@ -12,10 +12,11 @@ final class AnswerEncoder {
   private let uuids: FreshUUIDs
   private let handover: Handover
   private let measurements: Measurements
+  private let failures: CredentialFailures
 
   init(
     _ state: CommittedState, _ connections: ConnectionTable, _ secretMemory: SecretMemory, _ uuids: FreshUUIDs,
-    _ handover: Handover, _ measurements: Measurements
+    _ handover: Handover, _ measurements: Measurements, _ failures: CredentialFailures
   ) {
     self.state = state
     self.connections = connections
@@ -23,6 +24,7 @@ final class AnswerEncoder {
     self.uuids = uuids
     self.handover = handover
     self.measurements = measurements
+    self.failures = failures
   }
 
   /// Appends an answer from the registry, or begins to append it in pieces.
@@ -60,12 +62,18 @@ final class AnswerEncoder {
       return answer.reply.append(to: &connection.output)
     }
     do throws(Refusal) {
-      try append(answer.reply, item, to: connection) { (output) throws(Refusal) in
-        guard secretMemory.appendBase64(of: secret, to: &output) else { throw damage(of: item, for: connection) }
+      try append(answer.reply, item, to: connection) { (output, form) throws(Refusal) in
+        guard secretMemory.append(secret, as: form, to: &output) else { throw damage(of: item, for: connection) }
       }
     } catch {
-      error.append(to: &connection.output)
+      refuse(error, to: connection)
     }
+  }
+
+  /// Appends a refusal, or makes the start of a unit fail if the connection requests a credential.
+  func refuse(_ refusal: Refusal, to connection: Connection) {
+    guard let credential = connection.credential else { return refusal.append(to: &connection.output) }
+    failures.begin(for: connection, credential, refusal)
   }
 
   // MARK: Secrets
@@ -74,8 +82,8 @@ final class AnswerEncoder {
     guard let reader = state.itemReader else { return false }
     let start = connection.output.count
     var outcome = ItemReader.Outcome.changed
-    try append(reply, item, to: connection) { (output) throws(Refusal) in
-      outcome = reader.appendSecret(of: item, to: &output, secretMemory)
+    try append(reply, item, to: connection) { (output, form) throws(Refusal) in
+      outcome = reader.append(secretOf: item, as: form, to: &output, secretMemory)
       switch outcome {
       case .appended, .changed: return
       case .damaged: throw damage(of: item, for: connection)
@@ -91,16 +99,24 @@ final class AnswerEncoder {
     return false
   }
 
-  /// Appends an answer with its secret, or nothing after an error.
+  /// Appends an answer with its secret, or nothing after an error. To the request for a credential, the secret alone is
+  /// the answer.
+  ///
+  /// - Parameter data: appends the secret in a form.
   private func append(
-    _ reply: Reply, _ item: Item, to connection: Connection, data: (inout [UInt8]) throws(Refusal) -> Void
+    _ reply: Reply, _ item: Item, to connection: Connection, data: (inout [UInt8], SecretForm) throws(Refusal) -> Void
   ) throws(Refusal) {
     let start = connection.output.count
+    let isAlone = connection.credential != nil
     // Reserves all memory before the secret is written, because a reallocation would leave a copy behind. Encoding
     // turns a byte of an item's texts into at most six bytes.
     connection.output.reserveCapacity(start + item.secretLength / 3 * 4 + 6 * item.size + Self.replyRoom)
     do throws(Refusal) {
-      try reply.append(to: &connection.output, data: data)
+      if isAlone {
+        try data(&connection.output, .bytes)
+      } else {
+        try reply.append(to: &connection.output) { (output) throws(Refusal) in try data(&output, .base64) }
+      }
       connection.session.beginSecret()
     } catch {
       connection.output.removeLast(connection.output.count - start)
@@ -137,6 +153,7 @@ final class AnswerEncoder {
         error.append(to: &connection.output)
         measurements.countAnswer(to: verb, error.code)
       }
+    case .zeros(let left): connection.goOn(with: CredentialFailures.appendPiece(left: left, to: &connection.output))
     case .search, nil: break
     }
   }
@@ -176,6 +193,8 @@ enum LongAnswer {
   case uuids(left: Int, of: Int, UUIDVersion)
   /// The rest of a reply to a verb, which is given by its index in ``VerbTable/verbs``.
   case reply(Reply, verb: Int)
+  /// The answer that makes the start of a unit fail, of which so many bytes are left.
+  case zeros(left: Int)
   /// The search for the objects of a change, which a request with this verb asks for.
   case search(ObjectSearch, verb: Int)
 }

@@ -21,6 +21,7 @@ final class RequestDispatcher {
   private let lease: FleetLease
   private let surroundings: Surroundings
   private let secretMemory: SecretMemory
+  private let failures: CredentialFailures
   private let table = VerbTable()
   /// Kept, so that a request needs no allocation.
   private var parser = WordParser()
@@ -30,7 +31,7 @@ final class RequestDispatcher {
     _ state: CommittedState, _ connections: ConnectionTable, _ scheduler: TurnScheduler, _ writer: WriterChannel,
     _ publisher: Publisher, _ encoder: AnswerEncoder, _ status: StatusAnswers, _ statistics: StatisticsAnswers,
     _ known: KnownAnswers, _ measurements: Measurements, _ lifetimes: Lifetimes, _ lease: FleetLease,
-    _ secretMemory: SecretMemory
+    _ secretMemory: SecretMemory, _ failures: CredentialFailures
   ) {
     self.state = state
     self.connections = connections
@@ -46,6 +47,7 @@ final class RequestDispatcher {
     self.lease = lease
     surroundings = lifetimes.surroundings
     self.secretMemory = secretMemory
+    self.failures = failures
   }
 
   /// Answers one request line, or sends the request to the writer.
@@ -87,11 +89,11 @@ final class RequestDispatcher {
       // A refusal keeps the order too: the line is dispatched again after the earlier answers.
       guard !connection.session.isAtWriter else { return false }
       lease.settle(connection, isOpen: false)
-      let isHTTP = HTTPRequest.hasLine(line)
-      let refusal = isHTTP ? Refusal.syntax(.http) : error
+      let foreign = foreignProtocol(of: line, connection)
+      let refusal = foreign.map(Refusal.syntax) ?? error
       refusal.append(to: &connection.output)
       measurements.countAnswer(to: verb, refusal.code)
-      if isHTTP { connection.session.close() }
+      if foreign != nil { connection.session.close() }
     }
     connection.requests &+= 1
     return true
@@ -181,6 +183,22 @@ final class RequestDispatcher {
     }
   }
 
+  /// Returns the fault of a refused line if it is of another protocol, in which the client cannot go on.
+  private func foreignProtocol(of line: borrowing Span<UInt8>, _ connection: Connection) -> SyntaxFault? {
+    if HTTPRequest.hasLine(line) { return .http }
+    return connection.requests == 0 && line[0] == UInt8(ascii: "{") ? .json : nil
+  }
+
+  /// Refuses the beginning of a line that is too long, or that begins the first message of another protocol: a JSON
+  /// object, whose end is a NUL and not the end of a line.
+  func examine(_ beginning: borrowing Span<UInt8>, _ limit: Int, of connection: Connection) {
+    if beginning.count >= limit { return refuseLongLine(connection) }
+    guard connection.requests == 0, beginning.count > 0, beginning[0] == UInt8(ascii: "{") else { return }
+    Refusal.syntax(.json).append(to: &connection.output)
+    measurements.countAnswer(to: Measurements.noVerb, .syntax)
+    connection.session.close()
+  }
+
   /// Answers a request line that is too long, after all earlier answers. Nothing more is read from the connection.
   func refuseLongLine(_ connection: Connection) {
     guard !connection.session.isAtWriter else { return }
@@ -189,11 +207,41 @@ final class RequestDispatcher {
     connection.session.close()
   }
 
-  /// Drops the upload of a connection that has closed, and its lease.
+  /// Drops the upload of a connection that has closed, its lease, and its place among the failing answers.
   func forget(_ connection: Connection) {
     if upload.isTaken { upload.drop(of: connection.token) }
     lease.end(of: connection)
+    failures.end(for: connection)
   }
+
+  // MARK: Credentials
+
+  /// Answers a connection that has ended its input without a request, if a service manager requests a credential with it.
+  ///
+  /// - Returns: whether the connection is such a request. Its answer is in the output, or follows.
+  func answerCredential(of connection: Connection) -> Bool {
+    guard let name = try? connection.descriptor.abstractNameOfPeer(), let request = CredentialRequest(peerName: name)
+    else { return false }
+    do throws(Refusal) {
+      connection.credential = CredentialRequest.mayBeManager(connection.peer) ? request : nil
+      let command = RegistryCommand.readCredential(of: try request.group(for: connection.peer), request.name)
+      _ = try carryOut(command, Self.readVerb, connection)
+      if connection.session.hasSecret { measurements.countAnswer(to: Self.readVerb, nil) }
+    } catch {
+      encoder.refuse(error, to: connection)
+      measurements.countAnswer(to: Self.readVerb, error.code)
+    }
+    return true
+  }
+
+  /// Answers the request for a credential that the last run has read and not answered, if the connection is one.
+  func answerCredentialLeft(by connection: Connection) {
+    guard connection.session.hasEnded, !connection.hasInput, !connection.hasOutput else { return }
+    _ = answerCredential(of: connection)
+  }
+
+  /// The index of the verb that reads an item, which a request for a credential counts as.
+  private static let readVerb = VerbTable.verbs.firstIndex { $0.words == "item read" } ?? Measurements.noVerb
 
   /// Has the writer record the time of a backup, once the client has read all of it. The connection then goes on.
   ///
@@ -314,7 +362,7 @@ extension Connection {
   fileprivate var isCountedLater: Bool {
     switch outgoing {
     case .search, .reply: true
-    case .uuids, .backup, nil: false
+    case .uuids, .backup, .zeros, nil: false
     }
   }
 }

@@ -35,7 +35,7 @@ final class TurnScheduler {
     guard !connection.isWaitingForTurn else { return }
     connection.isWaitingForTurn = true
     let share = connection.share
-    if connection.session.hasLongAnswer, !connection.session.hasBackup {
+    if connection.session.isWrittenAhead {
       share.writing.append(connection.token)
     } else if connection.awaitsPlaceForList {
       share.listing.append(connection.token)

@@ -33,16 +33,18 @@ package final class ItemReader: Sendable {
     self.cipher = cipher
   }
 
-  /// Appends the Base64 text of an item's secret.
+  /// Appends an item's secret in a form.
   ///
   /// - Parameter memory: the guarded memory of the calling thread.
-  package func appendSecret(of item: Item, to output: inout [UInt8], _ memory: SecretMemory) -> Outcome {
+  package func append(
+    secretOf item: Item, as form: SecretForm, to output: inout [UInt8], _ memory: SecretMemory
+  ) -> Outcome {
     do {
       guard let stored = try StoredSecret(finding.row([.integer(item.number)], columns: 2)),
         stored.edition == item.edition
       else { return .changed }
       let associated = item.associated(with: cipher.store)
-      return memory.appendBase64(ofStored: stored.ciphertext, with: associated, cipher.key, to: &output)
+      return memory.append(stored: stored.ciphertext, with: associated, cipher.key, as: form, to: &output)
         ? .appended : .damaged
     } catch {
       return .failed("\(error)")

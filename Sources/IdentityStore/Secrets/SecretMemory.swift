@@ -1,10 +1,25 @@
 import CSodium
 package import IdentityCore
 
+/// The form in which a secret goes out.
+package enum SecretForm {
+  /// Base64 text, in an answer of the protocol.
+  case base64
+  /// The bytes of the secret.
+  case bytes
+
+  fileprivate func append(_ plain: UnsafePointer<UInt8>, count: Int, to output: inout [UInt8]) {
+    switch self {
+    case .base64: unsafe Base64.append(plain, count: count, to: &output)
+    case .bytes: unsafe output.append(contentsOf: UnsafeBufferPointer(start: plain, count: count))
+    }
+  }
+}
+
 /// The guarded memory of one thread, with all operations on a secret in the clear.
 ///
 /// A secret is in the clear in guarded memory only, which is wiped after each operation. A secret comes in encrypted
-/// or as Base64 text. It goes out encrypted, or as Base64 text to a peer that may have it.
+/// or as Base64 text. It goes out encrypted, or in a ``SecretForm`` to a peer that may have it.
 package final class SecretMemory: SecretIntake, Sendable {
   /// The transit key, which encrypts secrets on their way through the daemon. It lives as long as the process.
   private let transit: CipherKey
@@ -45,14 +60,14 @@ package final class SecretMemory: SecretIntake, Sendable {
 
   // MARK: Output
 
-  /// Appends the Base64 text of a secret.
+  /// Appends a secret in a form.
   ///
   /// - Returns: false if this process did not encrypt the secret.
-  package func appendBase64(of secret: SealedSecret, to output: inout [UInt8]) -> Bool {
+  package func append(_ secret: SealedSecret, as form: SecretForm, to output: inout [UInt8]) -> Bool {
     unsafe workspace.use(Self.plain) { plain, written in
       written = secret.length
       guard let length = unsafe decrypt(secret, into: plain) else { return false }
-      unsafe Base64.append(plain, count: length, to: &output)
+      unsafe form.append(plain, count: length, to: &output)
       return true
     }
   }
@@ -121,17 +136,17 @@ package final class SecretMemory: SecretIntake, Sendable {
     }
   }
 
-  /// Appends the Base64 text of a stored secret.
+  /// Appends a stored secret in a form.
   ///
   /// - Returns: false if the secret is not as it was stored.
-  func appendBase64(
-    ofStored stored: [UInt8], with associated: [UInt8], _ key: CipherKey, to output: inout [UInt8]
+  func append(
+    stored: [UInt8], with associated: [UInt8], _ key: CipherKey, as form: SecretForm, to output: inout [UInt8]
   ) -> Bool {
     guard stored.count <= Bound.secretLength + CipherKey.overhead else { return false }
     return unsafe workspace.use(Self.plain) { plain, written in
       written = stored.count
       guard let length = unsafe key.decrypt(stored[...], with: associated, into: plain) else { return false }
-      unsafe Base64.append(plain, count: length, to: &output)
+      unsafe form.append(plain, count: length, to: &output)
       return true
     }
   }

@@ -103,7 +103,7 @@ final class CutDirectory {
     guard let reader = store.makeItemReader() else { throw Failure("no secret can be read") }
     for item in registry.items.all {
       var text: [UInt8] = []
-      let outcome = reader.appendSecret(of: item, to: &text, memory)
+      let outcome = reader.append(secretOf: item, as: .base64, to: &text, memory)
       guard outcome == .appended else { throw Failure("the secret of \(item.key.account) is \(outcome)") }
       secrets["\(item.key.service) \(item.key.account)"] = String(decoding: text, as: UTF8.self)
     }

@@ -1,0 +1,78 @@
+/// A service manager's request for a credential of a unit: `LoadCredential=NAME:SOCKET` in the unit's file
+/// (systemd.exec(5)).
+///
+/// The service manager connects from a socket with the abstract name `HEXADECIMAL/unit/UNIT/NAME`, and sends nothing.
+/// Any process can have such a name, so ``group(for:)`` compares the name with the attested peer.
+package struct CredentialRequest: Equatable, Sendable {
+  /// The name of the unit.
+  package let unit: Text
+  /// The name of the credential.
+  package let name: Text
+
+  /// The attribute `service` of the items that are credentials.
+  package static let service: Text = "credential"
+  /// The beginning of the names that are reserved for identifiers and proofs.
+  package static let reservedBeginning: Text = "identityd."
+  private static let middle = Array("/unit/".utf8)
+  /// The greatest number of digits in the name: the service manager writes 64 random bits without leading zeros.
+  private static let mostDigits = 16
+
+  /// Parses the abstract name of a peer's socket, without the NUL before it.
+  ///
+  /// - Returns: nil if a service manager gives no such name to its socket.
+  package init?(peerName: [UInt8]) {
+    let digits = peerName.prefix { (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }
+    let rest = peerName[digits.endIndex...]
+    guard (1...Self.mostDigits).contains(digits.count), rest.starts(with: Self.middle) else { return nil }
+    let words = rest.dropFirst(Self.middle.count).split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+    guard words.count == 2, words.allSatisfy({ word in !word.isEmpty && word.allSatisfy { $0 > 0x20 && $0 != 0x7f } }),
+      let unit = Text(validating: Array(words[0])), let name = Text(validating: Array(words[1]))
+    else { return nil }
+    self.unit = unit
+    self.name = name
+  }
+
+  /// Returns whether a peer may be a service manager, so that its answer can make the start of a unit fail: the
+  /// system's, or that of the user who owns the unit.
+  package static func mayBeManager(_ peer: Peer) -> Bool {
+    !peer.place.isContained && (peer.userID == 0 || peer.userID == peer.place.owner)
+  }
+
+  /// Returns the access group of the unit's credentials, if the peer is the process that fetches them for the unit.
+  ///
+  /// The service manager lets this process connect from the unit's own cgroup, as the user of the service manager.
+  ///
+  /// - Throws: `denied` for another peer; `conflict` for units of identityd, which cannot wait for themselves, and for
+  ///   reserved names.
+  package func group(for peer: Peer) throws(Refusal) -> Text {
+    guard Self.mayBeManager(peer), peer.place.unit == unit, peer.place.owner ?? 0 == peer.userID else {
+      throw .denied(app: peer.app, userID: peer.userID, grant: "the control group of \(unit)")
+    }
+    guard !Self.isOwn(unit) else { throw .conflict("identityd gives no credentials to its own units") }
+    guard !name.bytes.starts(with: Self.reservedBeginning.bytes) else {
+      throw .conflict("names that begin with identityd. are reserved, and this version gives nothing by them")
+    }
+    return Self.group(of: unit, owner: peer.place.owner)
+  }
+
+  /// Returns the access group of a unit's credentials. It does not depend on manifests, so that credentials stay when
+  /// a manifest comes or goes.
+  ///
+  /// - Parameter owner: the user whose manager runs the unit; nil for the system's.
+  package static func group(of unit: Text, owner: UInt32?) -> Text {
+    owner.map { Text("unit:\(unit)@\($0)") } ?? Text("unit:\(unit)")
+  }
+
+  /// Returns whether a unit belongs to identityd itself.
+  package static func isOwn(_ unit: Text) -> Bool {
+    ["identityd.", "identityd-", "identity-fleet.", "identity-fleet-"].contains { unit.bytes.starts(with: $0.utf8) }
+  }
+}
+
+/// The policy for a credential that is not stored (`[Credentials] Missing=`).
+package enum MissingCredential: String, CaseIterable, Sendable {
+  /// The start of the unit fails.
+  case fail
+  /// The credential is empty.
+  case empty
+}

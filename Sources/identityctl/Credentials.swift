@@ -1,0 +1,212 @@
+import ClientFormats
+import IdentityClient
+import IdentityCore
+import IdentityWire
+import LinuxSystem
+
+// The credentials of services, which are items with names of their own (identityd-protocol(7), CREDENTIALS OF SERVICES).
+extension Program {
+  /// Carries out a command about credentials.
+  ///
+  /// - Returns: nil for any other command.
+  static func manageCredentials(_ line: CommandLine) throws -> Int32? {
+    switch line.words.prefix(2).map({ $0.lowercased() }) {
+    case ["credential", "put"]: try putCredential(line)
+    case ["credential", "list"]: try listCredentials(line)
+    case ["credential", "delete"]: try deleteCredential(line)
+    default: nil
+    }
+  }
+
+  private static func putCredential(_ line: CommandLine) throws -> Int32 {
+    let format = try UUIDFormat(named: line.options["format"] ?? "hyphen")
+    let (target, name) = try target(line)
+    let request = try request(["item", "put"] + target.condition(name: name), line)
+    let patience = try patience(line)
+    let socket = try socket(line)
+    var connection = try connect(line, patience)
+    var answer = try connection.ask(request, patience)
+    if case .ok(let content) = answer.final {
+      var shown = ReplyLine.Content()
+      shown.words = [Text("LoadCredential=\(name):\(socket.path)")]
+      shown.attributes = [.init(name: "outcome", value: content.words.first ?? "")]
+      answer = .init(final: .ok(shown))
+      for note in target.notes(isReplaced: content.words.first == "replaced") { complain(note) }
+    }
+    return try show(answer, to: line.words, line, format)
+  }
+
+  private static func listCredentials(_ line: CommandLine) throws -> Int32 {
+    let format = try UUIDFormat(named: line.options["format"] ?? "hyphen")
+    let isOfOne = !operands(of: line.words).isEmpty || line.words.count > 2
+    let target = isOfOne ? try CredentialTarget(line) : nil
+    let request = RequestLine(words: ["item", "find", "service=credential", target?.group ?? "group=*"])
+    let patience = try patience(line)
+    var connection = try connect(line, patience)
+    let answer = try connection.ask(request, patience)
+    switch answer.final {
+    case .ok:
+      let rows = answer.rows.compactMap(row(ofCredential:))
+      var end = ReplyLine.Content()
+      end.words = [Text("\(rows.count)")]
+      return try show(.init(rows: rows, final: .ok(end)), to: line.words, line, format)
+    case .error(let code, _) where status(of: code) == ErrorCode.notFound.exitStatus:
+      var end = ReplyLine.Content()
+      end.words = ["0"]
+      return try show(.init(final: .ok(end)), to: line.words, line, format)
+    case .error, .row, .event: return try show(answer, to: line.words, line, format)
+    }
+  }
+
+  /// Returns the row of an item; nil if the item is not a credential of a service.
+  private static func row(ofCredential item: ReplyLine.Content) -> ReplyLine.Content? {
+    guard let group = item["group"].map({ "\($0)" }), group.hasPrefix("unit:"), let name = item["account"] else {
+      return nil
+    }
+    let parts = group.dropFirst("unit:".count).split(separator: "@")
+    let unit = parts.dropLast(parts.last.flatMap { UInt32($0) } == nil ? 0 : 1).joined(separator: "@")
+    var row = ReplyLine.Content()
+    row.words = [Text(unit), name]
+    if let owner = parts.last.flatMap({ UInt32($0) }) {
+      row.attributes.append(.init(name: "owner", value: Text("\(owner)")))
+    }
+    row.attributes += item.attributes.filter { ["created", "modified", "state", "reason"].contains($0.name) }
+    return row
+  }
+
+  private static func deleteCredential(_ line: CommandLine) throws -> Int32 {
+    let format = try UUIDFormat(named: line.options["format"] ?? "hyphen")
+    let (target, name) = try target(line)
+    let request = RequestLine(words: ["item", "delete"] + target.condition(name: name))
+    let patience = try patience(line)
+    var connection = try connect(line, patience)
+    return try show(try connection.ask(request, patience), to: line.words, line, format)
+  }
+
+  /// Returns the unit and the name that a command names.
+  private static func target(_ line: CommandLine) throws -> (CredentialTarget, name: String) {
+    let operands = operands(of: line.words).map { line.words[$0] }
+    guard operands.count == 2 else {
+      throw CommandLine.UsageError("'\(line.words.prefix(2).joined(separator: " "))' needs UNIT and NAME")
+    }
+    let target = try CredentialTarget(line)
+    try target.check(name: operands[1])
+    return (target, operands[1])
+  }
+}
+
+/// The service that a command about credentials names.
+struct CredentialTarget {
+  /// The canonical name of the unit.
+  let unit: String
+  /// The user whose manager runs the unit; nil for the system's manager.
+  let owner: UInt32?
+  /// The properties of the unit, as the service manager of the client's machine has them; empty if it cannot be asked.
+  private let properties: [String: String]
+
+  /// The greatest length of a unit's and a credential's name together, in bytes: systemd gives both to its socket as a
+  /// name of at most 108 bytes (unix(7)), with up to 24 others.
+  private static let mostBytes = 84
+  /// How long systemctl(1) may take, in microseconds.
+  private static let patience: UInt64 = 5_000_000
+
+  /// Reads the first operand and `owner=` of a command line, and asks the service manager for the canonical name.
+  ///
+  /// - Throws: a usage error for a name that is not the name of a service.
+  init(_ line: CommandLine) throws {
+    let operand = Program.operands(of: line.words).first.map { line.words[$0] }
+    let given = try line.words.dropFirst(2).filter { WordEncoder.looksLikeAttribute(Array($0.utf8)) }.map { word in
+      guard word.lowercased().hasPrefix("owner=") else { throw CommandLine.UsageError("unknown word '\(word)'") }
+      return String(word.dropFirst("owner=".count))
+    }
+    guard let operand, given.count < 2 else { throw CommandLine.UsageError("UNIT is missing, or a word is too much") }
+    let isOwn = line.options["user"] != nil
+    owner = try given.first.map(Self.user) ?? (isOwn ? Accounts.ownUserID : nil)
+    properties = owner == nil ? Self.ask([], operand) : isOwn && given.isEmpty ? Self.ask(["--user"], operand) : [:]
+    let written = properties["Id"] ?? (operand.contains(".") ? operand : "\(operand).service")
+    unit = written
+    let isName = written.utf8.allSatisfy { byte in
+      (0x30...0x39).contains(byte) || (0x41...0x5a).contains(byte) || (0x61...0x7a).contains(byte)
+        || ":-_.\\@".utf8.contains(byte)
+    }
+    guard isName, written.hasSuffix(".service"), !written.hasSuffix("@.service"), !written.hasPrefix("@"),
+      written != ".service"
+    else {
+      throw CommandLine.UsageError(
+        "'\(operand)' is not the name of a service, such as web.service or, for a template, web@one.service")
+    }
+    guard !CredentialRequest.isOwn(Text(written)) else {
+      throw CommandLine.UsageError("\(written) belongs to identityd, which gives no credentials to its own units")
+    }
+  }
+
+  /// Refuses a name that systemd or identityd would refuse in `LoadCredential=` of this unit.
+  func check(name: String) throws(CommandLine.UsageError) {
+    guard !name.isEmpty, name != ".", name != "..", name.utf8.allSatisfy({ (0x21...0x7e).contains($0) }),
+      !name.contains("/"), !name.contains(":")
+    else {
+      throw CommandLine.UsageError("'\(name)' is not the name of a credential: visible ASCII without '/' and ':'")
+    }
+    guard !name.hasPrefix("\(CredentialRequest.reservedBeginning)") else {
+      throw CommandLine.UsageError("'\(name)' cannot be stored: names that begin with 'identityd.' are reserved")
+    }
+    guard name.utf8.count + unit.utf8.count <= Self.mostBytes else {
+      throw CommandLine.UsageError(
+        "the names of unit and credential have \(name.utf8.count + unit.utf8.count) bytes together, and systemd can connect with \(Self.mostBytes) at most"
+      )
+    }
+  }
+
+  /// The access group of the unit's credentials, as an attribute.
+  var group: String { "group=\(CredentialRequest.group(of: Text(unit), owner: owner))" }
+
+  /// Returns the attributes that name the item of a credential.
+  func condition(name: String) -> [String] {
+    ["service=\(CredentialRequest.service)", "account=\(name)", group]
+  }
+
+  /// Returns notes about the unit for a person who has stored a credential.
+  ///
+  /// - Parameter isReplaced: whether the credential has replaced another one.
+  func notes(isReplaced: Bool) -> [String] {
+    var notes: [String] = []
+    let systemctl = owner == nil ? "systemctl" : "systemctl --user"
+    if properties["LoadState"] == "not-found" { notes.append("there is no unit \(unit) yet") }
+    if properties["DefaultDependencies"] == "no", owner == nil {
+      notes.append("\(unit) may start before identityd; add After=identityd.service to its [Unit] section")
+    }
+    if isReplaced, properties["ActiveState"] == "active" {
+      notes.append("\(unit) runs with the former secret; '\(systemctl) restart \(unit)' gives it the new one")
+    }
+    return notes
+  }
+
+  /// Returns the number of a user, which may be given by name.
+  private static func user(_ text: String) throws -> UInt32 {
+    if let number = UInt32(text) { return number }
+    guard let number = try Accounts.userID(named: text) else {
+      throw CommandLine.UsageError("there is no user '\(text)'")
+    }
+    return number
+  }
+
+  /// Asks the service manager about a unit.
+  ///
+  /// - Returns: the properties by name; empty if there is no service manager.
+  private static func ask(_ options: [String], _ unit: String) -> [String: String] {
+    let command =
+      ["/usr/bin/systemctl"] + options + [
+        "show", "--property=Id,LoadState,ActiveState,DefaultDependencies", "--", unit,
+      ]
+    let outcome = try? ChildProcess.run(
+      command, passing: ["XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"],
+      until: Clock.monotonicMicroseconds + patience)
+    guard let outcome, outcome.status == 0 else { return [:] }
+    var properties: [String: String] = [:]
+    for line in String(decoding: outcome.output, as: UTF8.self).split(separator: "\n") {
+      let parts = line.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+      if parts.count == 2 { properties[String(parts[0])] = String(parts[1]) }
+    }
+    return properties
+  }
+}

@@ -1,0 +1,72 @@
+import Testing
+
+@testable import IdentityCore
+
+/// The names by which a service manager requests credentials, and the peers that may have them.
+struct CredentialTests {
+  private func parsed(_ name: String) -> CredentialRequest? { CredentialRequest(peerName: Array(name.utf8)) }
+
+  @Test(arguments: [
+    ("0465d1877c659a0e/unit/foo@bar.service/item.mail.alice", "foo@bar.service", "item.mail.alice"),
+    ("0/unit/a\\x2db@c:d.service/x", "a\\x2db@c:d.service", "x"),
+    ("f/unit/é.service/~", "é.service", "~"),
+  ])
+  func `a name has digits, the unit and the credential`(name: String, unit: String, credential: String) {
+    #expect(parsed(name)?.unit == Text(unit) && parsed(name)?.name == Text(credential))
+  }
+
+  @Test(arguments: [
+    "", "0", "0/unit/", "0/unit/a.service", "0/unit//b", "0/unit/a.service/", "0/unit/a/b/c", "/unit/a.service/b",
+    "0F/unit/a.service/b", "g/unit/a.service/b", "00000000000000000/unit/a.service/b", "0/Unit/a.service/b",
+    "0/unit/a\0.service/b", "0/unit/a.service/b\n", "0/unit/a.service/b c",
+  ])
+  func `other names are no requests`(name: String) { #expect(parsed(name) == nil) }
+
+  @Test func `bytes that are not UTF-8 are no request`() {
+    #expect(CredentialRequest(peerName: Array("0/unit/a.service/".utf8) + [0xff]) == nil)
+  }
+
+  /// A peer, and the group of credentials that it gets for `web.service`; nil if it is refused.
+  private struct Row {
+    var user: UInt32 = 0
+    var unit: Text? = "web.service"
+    var owner: UInt32?
+    var container: Text?
+    var hasOtherNamespaces = false
+    var group: Text?
+  }
+
+  @Test func `only the service manager, in the unit's cgroup, gets the group`() throws {
+    let rows = [
+      Row(group: "unit:web.service"),
+      Row(user: 1000), Row(user: 33), Row(unit: nil), Row(unit: "other.service"), Row(container: "box"),
+      Row(hasOtherNamespaces: true),
+      Row(user: 1000, owner: 1000, group: "unit:web.service@1000"),
+      Row(user: 1000, unit: "other.service", owner: 1000),
+      // Another user counts as outside of the service of its owner.
+      Row(user: 1001, owner: 1000), Row(user: 0, owner: 1000),
+      Row(user: 1000, owner: 1000, container: "box"), Row(user: 1000, owner: 1000, hasOtherNamespaces: true),
+      Row(user: 0, owner: 0, group: "unit:web.service@0"),
+    ]
+    let request = try #require(parsed("0/unit/web.service/b"))
+    for row in rows {
+      let place = PeerPlace(
+        unit: row.unit, owner: row.owner, container: row.container, hasOtherNamespaces: row.hasOtherNamespaces)
+      let peer = Peer(userID: row.user, groupID: 0, processID: 1, place: place, isAdmin: row.user == 0)
+      #expect((try? request.group(for: peer)) == row.group, "\(row)")
+    }
+  }
+
+  @Test(arguments: ["identityd.service", "identityd-key.service", "identity-fleet.service"])
+  func `units of identityd get none`(unit: String) throws {
+    let peer = Peer(userID: 0, groupID: 0, processID: 1, place: PeerPlace(unit: Text(unit)), isAdmin: true)
+    #expect(throws: Refusal.conflict("identityd gives no credentials to its own units")) {
+      try #require(parsed("0/unit/\(unit)/b")).group(for: peer)
+    }
+  }
+
+  @Test func `reserved names are refused`() throws {
+    let peer = Peer(userID: 0, groupID: 0, processID: 1, place: PeerPlace(unit: "web.service"), isAdmin: true)
+    #expect(throws: Refusal.self) { try #require(parsed("0/unit/web.service/identityd.device")).group(for: peer) }
+  }
+}

@@ -1,0 +1,224 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// Secrets that systemd fetches from the socket for a service: `LoadCredential=NAME:/run/identityd/identityd.sock`.
+extension SystemTests {
+  /// Connects from a socket with an abstract name, sends nothing, and prints the length and the beginning of the answer.
+  private static let impostor = """
+    use Socket;
+    my ($name, $path) = @ARGV;
+    socket(my $socket, AF_UNIX, SOCK_STREAM, 0) or die $!;
+    bind($socket, pack("S", AF_UNIX) . "\\0" . $name) or die $!;
+    connect($socket, pack_sockaddr_un($path)) or die $!;
+    shutdown($socket, 1);
+    my $all = "";
+    while (sysread($socket, my $part, 65536)) { $all .= $part }
+    print length($all), " ", substr($all, 0, 10) =~ tr/\\0/0/r, "\\n";
+    """
+  private static let socket = "/run/identityd/identityd.sock"
+
+  /// Makes a service that writes its credential `secret` to `/run/out/NAME`.
+  private func prepare(
+    _ system: Container, _ unit: String, _ settings: String, in folder: String = "/run/systemd/system"
+  )
+    async throws
+  {
+    try await system.shell("mkdir -p /run/out \(folder); rm -f '/run/out/\(unit)'")
+    try await system.write(
+      """
+      [Service]
+      Type=oneshot
+      LoadCredential=secret:\(Self.socket)
+      \(settings)
+      StandardOutput=truncate:/run/out/%n
+      ExecStart=/bin/sh -c 'id --user --name; cat "$CREDENTIALS_DIRECTORY/secret"'
+
+      """, to: "/run/out/unit")
+    try await system.shell("mv /run/out/unit '\(folder)/\(unit)'")
+  }
+
+  @Test(arguments: Container.suites)
+  func `each kind of service gets the secret that is stored for it`(suite: String) async throws {
+    let system = try await Container.ready(suite)
+    let kinds = [
+      "plain.service": "", "of-user.service": "User=daemon", "dynamic.service": "DynamicUser=yes",
+      "private.service": "PrivateMounts=yes\nPrivateTmp=yes\nProtectSystem=strict", "below.service": "Delegate=yes",
+      "odd\\x2dname.service": "", "several@.service": "",
+    ]
+    for (unit, settings) in kinds { try await prepare(system, unit, settings) }
+    try await system.shell("systemctl daemon-reload")
+    for unit in kinds.keys.map({ $0.replacing("@.", with: "@one.") }) {
+      let setting = try await system.shell(
+        "printf 'secret of \(unit.replacing("\\", with: "\\\\"))' | identityctl credential put '\(unit)' secret --data-file=- 2>&1"
+      )
+      #expect(setting == "LoadCredential=secret:\(Self.socket)")
+      let text = try await system.shell("systemctl start '\(unit)'; cat '/run/out/\(unit)'")
+      #expect(text.hasSuffix("\nsecret of \(unit)"), "\(unit): \(text)")
+    }
+    #expect(try await system.shell("head --lines=1 /run/out/of-user.service") == "daemon")
+    // A unit has no secret of another one, and a template none of its instances.
+    let refused = try await system.attempt("systemctl start several@two.service")
+    #expect(refused.status != 0)
+    // The bytes are unchanged, whichever they are.
+    let same = try await system.shell(
+      """
+      head --bytes=32768 /dev/urandom >/run/out/bytes
+      identityctl credential put bytes secret --data-file=/run/out/bytes >/dev/null
+      systemctl daemon-reload
+      systemd-run --quiet --wait --unit=bytes --property=LoadCredential=secret:\(Self.socket) \
+        cmp /run/out/bytes /run/credentials/bytes.service/secret && echo same
+      """)
+    #expect(same == "same")
+    // The list names them all, and a deleted one is gone.
+    let list = try await system.shell("identityctl credential list; identityctl credential list plain")
+    #expect(list.contains("of-user.service secret") && list.hasSuffix("plain.service secret"), "\(list)")
+    try await system.shell("identityctl credential delete plain.service secret")
+    #expect(try await system.attempt("systemctl start plain.service").status != 0)
+    try await system.shell("systemctl reset-failed; rm /run/systemd/system/*.service; systemctl daemon-reload")
+  }
+
+  @Test(arguments: Container.suites)
+  func `a service of a user gets the secret that is stored for it`(suite: String) async throws {
+    let system = try await Container.ready(suite)
+    try await system.shell(
+      """
+      id --user owner >/dev/null 2>&1 || useradd --create-home owner
+      loginctl enable-linger owner
+      systemctl start "user@$(id --user owner).service"
+      """)
+    let folder = "/home/owner/.config/systemd/user"
+    try await prepare(system, "mine.service", "", in: folder)
+    func start() async throws -> Outcome {
+      try await system.attempt(
+        """
+        chown -R owner: /home/owner/.config /run/out
+        setpriv --reuid=owner --regid=owner --init-groups env XDG_RUNTIME_DIR=/run/user/$(id --user owner) \
+          sh -euc 'systemctl --user daemon-reload; systemctl --user start mine.service'
+        """)
+    }
+    let since = try await system.now()
+    #expect(try await start().status != 0)
+    // The journal has the command, which makes the next start succeed.
+    let advice = try #require(
+      try await system.journal(since: since).compactMap { line in
+        line.split(separator: "'").first { $0.hasPrefix("identityctl credential put mine.service secret owner=") }
+      }.first)
+    // A secret for the system's service of the same name is not the user's.
+    try await system.shell("echo other | identityctl credential put mine secret --data-file=- 2>/dev/null")
+    #expect(try await start().status != 0)
+    try await system.shell("printf %s word | \(advice) --data-file=-")
+    let text = try await start().status == 0 ? try await system.shell("cat /run/out/mine.service") : "failed"
+    #expect(text == "owner\nword")
+    try await system.shell(
+      "identityctl credential delete mine secret; identityctl credential delete mine.service secret owner=owner")
+  }
+
+  @Test(arguments: Container.suites)
+  func `a service does not start with an empty secret, and the journal tells how to store it`(suite: String)
+    async throws
+  {
+    let system = try await Container.ready(suite)
+    try await prepare(system, "lacking.service", "")
+    try await system.shell("systemctl daemon-reload")
+    let since = try await system.now()
+    #expect(try await system.attempt("systemctl start lacking.service").status != 0)
+    #expect(try await system.property("ExecMainStatus", of: "lacking.service") == "243")
+    let lines = try await system.journal(since: since, "IDENTITYD_UNIT=lacking.service")
+    let advice = try #require(
+      lines.first?.split(separator: "'").first { $0.hasPrefix("identityctl credential put") }, "\(lines)")
+    try await system.shell("printf %s stored | \(advice) --data-file=-; systemctl start lacking.service")
+    #expect(try await system.shell("cat /run/out/lacking.service") == "root\nstored")
+    // A replacement tells which unit has the former secret. A oneshot service that has ended has none.
+    let note = try await system.shell(
+      """
+      systemd-run --quiet --unit=running --property=LoadCredential=secret:\(Self.socket) sleep infinity || true
+      printf first | identityctl credential put running secret --data-file=- 2>&1
+      systemctl reset-failed; systemd-run --quiet --unit=running --property=LoadCredential=secret:\(Self.socket) sleep infinity
+      printf second | identityctl credential put running secret --data-file=- 2>&1
+      systemctl stop running.service
+      """)
+    #expect(note.contains("'systemctl restart running.service' gives it the new one"), "\(note)")
+    // Items that cannot be opened are no reason to start with an empty secret either.
+    try await system.shell(
+      """
+      systemctl stop identityd.service; mv /var/lib/identityd/master.key /var/lib/identityd/away
+      systemctl start identityd.service
+      """)
+    #expect(try await system.attempt("systemctl start lacking.service").status != 0)
+    #expect(try await system.journal(since: since).contains { $0.contains("cannot be given") && $0.contains("key") })
+    try await system.shell(
+      """
+      systemctl stop identityd.service; mv /var/lib/identityd/away /var/lib/identityd/master.key
+      systemctl start identityd.service lacking.service
+      """)
+    // An admin can have it otherwise, for credentials that are missing alone.
+    let outcome = try await system.shell(
+      """
+      identityctl credential delete lacking secret >/dev/null
+      mkdir -p /etc/identityd/identityd.conf.d
+      printf '[Credentials]\\nMissing=empty\\n' >/etc/identityd/identityd.conf.d/missing.conf
+      systemctl reload identityd.service
+      systemctl start lacking.service
+      rm /etc/identityd/identityd.conf.d/missing.conf; systemctl reload identityd.service
+      cat /run/out/lacking.service
+      """)
+    #expect(outcome == "root")
+    try await system.shell("rm /run/systemd/system/lacking.service; systemctl daemon-reload; systemctl reset-failed")
+  }
+
+  @Test(arguments: Container.suites)
+  func `only the service manager gets the secret of a service`(suite: String) async throws {
+    let system = try await Container.ready(suite)
+    try await system.shell(
+      """
+      id --user guest >/dev/null 2>&1 || useradd --create-home guest
+      printf 'the secret' | identityctl credential put guarded secret --data-file=- 2>/dev/null
+      """)
+    try await system.write(Self.impostor, to: "/usr/local/bin/impostor")
+    let call = "perl /usr/local/bin/impostor 0123/unit/guarded.service/secret \(Self.socket)"
+    let service = "systemd-run --quiet --wait --pipe --collect"
+    // Root gets the answer that makes a start fail. Others are refused.
+    let failing = "1048576 0000000000"
+    let cases = [
+      ("root, outside of a service", call, failing),
+      ("root, in another service", "\(service) --unit=other \(call)", failing),
+      ("a user", "setpriv --reuid=guest --regid=guest --clear-groups \(call)", "ERR denied"),
+      ("another user in the service", "\(service) --unit=guarded --uid=guest \(call)", "ERR denied"),
+      ("root in a container", "\(service) --unit=guarded unshare --pid --fork \(call)", "ERR denied"),
+      ("root in a user namespace", "\(service) --unit=guarded unshare --user --map-root-user \(call)", "ERR "),
+      // The unit itself is the owner of its secret.
+      ("root in the service", "\(service) --unit=guarded \(call)", "10 the secret"),
+      ("a unit of identityd", "\(service) --unit=guarded \(call.replacing("guarded", with: "identityd"))", failing),
+    ]
+    for (peer, script, expected) in cases {
+      let answer = try await system.shell(script)
+      #expect(
+        answer.contains(expected) && (expected.contains("secret") || !answer.contains("the se")), "\(peer): \(answer)")
+    }
+    try await system.shell("identityctl credential delete guarded secret")
+  }
+
+  @Test(arguments: Container.suites)
+  func `two hundred services get their secrets at the same time`(suite: String) async throws {
+    let system = try await Container.ready(suite)
+    try await prepare(system, "many@.service", "")
+    let outcome = try await system.shell(
+      """
+      for number in $(seq 200); do
+        printf "secret $number" | identityctl --quiet credential put "many@$number" secret --data-file=-
+      done
+      systemctl daemon-reload
+      systemctl start $(seq --format='many@%g.service' 200)
+      for number in $(seq 200); do
+        [ "$(tail --lines=1 /run/out/many@$number.service)" = "secret $number" ] || echo "$number has another secret"
+      done
+      # Half of them lack their secret now, and fail. The others start.
+      for number in $(seq 1 2 200); do identityctl --quiet credential delete "many@$number" secret; done
+      systemctl start $(seq --format='many@%g.service' 200) 2>/dev/null || true
+      systemctl list-units --failed --plain --no-legend 'many@*' | wc --lines
+      systemctl reset-failed 'many@*'; rm /run/systemd/system/many@.service; systemctl daemon-reload
+      """)
+    #expect(outcome == "100", "\(outcome)")
+  }
+}
