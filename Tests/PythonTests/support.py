@@ -92,6 +92,12 @@ class DaemonCase(unittest.TestCase):
             "PYTHONDONTWRITEBYTECODE": "1",
         }
 
+    def install(self):
+        """Installs the package as distributions do, and returns the environment for programs on it."""
+        modules, programs = self.daemon.folder / "modules", self.daemon.folder / "programs"
+        subprocess.run([PACKAGE / "install", modules, programs], check=True)
+        return {"PYTHONPATH": str(modules), "PATH": f"{programs}:{os.environ['PATH']}"}
+
     def run_program(self, *words, input="", **environment):
         """Runs a program, and returns its status, its output and its errors."""
         ended = subprocess.run(

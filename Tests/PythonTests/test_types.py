@@ -41,7 +41,17 @@ WRONG = {
 def mypy(*words):
     with tempfile.TemporaryDirectory() as cache:
         ended = subprocess.run(
-            [sys.executable, "-m", "mypy", "--strict", "--cache-dir", cache, *words],
+            [
+                sys.executable,
+                "-m",
+                "mypy",
+                "--strict",
+                "--config-file",
+                str(PACKAGE / "pyproject.toml"),
+                "--cache-dir",
+                cache,
+                *words,
+            ],
             capture_output=True,
             text=True,
             env={"MYPYPATH": str(PACKAGE), "PATH": "/usr/bin:/bin"},

@@ -14,7 +14,7 @@ readonly TEST_PACKAGES=(
   bash-completion bubblewrap build-essential curl debhelper faketime fish groff lintian man-db mandoc po-debconf rpm
   shellcheck zsh
   btrfs-progs e2fsprogs fuse3 gdb git iproute2 jq libnbd-bin mosquitto-clients mypy nbdkit netcat-openbsd nodejs openssl
-  python3 python3-jsonschema python3-nacl python3-packaging python3-pip python3-prometheus-client python3-semver socat
+  python3 python3-jsonschema python3-keyring python3-nacl python3-packaging python3-pip python3-prometheus-client python3-semver socat
   sqlite3 strace
   mmdebstrap systemd systemd-container util-linux valgrind xfsprogs
 )
