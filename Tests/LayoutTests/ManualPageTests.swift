@@ -13,7 +13,9 @@ struct ManualPageTests {
   /// Returns the project's own pages that a text refers to.
   private func references(_ text: some StringProtocol) -> [String] {
     text.split(separator: "\n").compactMap { line in
-      String(line).firstMatch(of: /\.(?:Pq )?Xr (identity[a-z.-]+) (\d)/).map { "\($0.1).\($0.2)" }
+      String(line).firstMatch(of: /\.(?:Pq )?Xr ((?:(?:docker|git)-credential-)?identity[a-z.-]+) (\d)/).map {
+        "\($0.1).\($0.2)"
+      }
     }
   }
 

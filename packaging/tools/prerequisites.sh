@@ -14,8 +14,9 @@ readonly TEST_PACKAGES=(
   bash-completion bubblewrap build-essential curl debhelper faketime fish groff lintian man-db mandoc po-debconf rpm
   shellcheck zsh
   btrfs-progs e2fsprogs fuse3 gdb git iproute2 jq libnbd-bin mosquitto-clients mypy nbdkit netcat-openbsd nodejs openssl
-  python3 python3-jsonschema python3-keyring python3-nacl python3-packaging python3-pip python3-prometheus-client python3-semver socat
-  sqlite3 strace
+  apache2-utils skopeo
+  python3 python3-jsonschema python3-keyring python3-nacl python3-packaging python3-pip python3-prometheus-client
+  python3-semver socat sqlite3 strace
   mmdebstrap systemd systemd-container util-linux valgrind xfsprogs
 )
 # promtool, for the examples of monitoring: a download of 20 MB. The package contains a service, too.
@@ -23,6 +24,8 @@ readonly MONITORING_PACKAGES=(prometheus)
 # A broker, for the fleet. The package contains a service, too. pip fetches another one, of which Debian 12 has only an
 # old release.
 readonly BROKER_PACKAGES=(mosquitto)
+# A registry and a client of it, for the credential helper of docker. Both packages contain services, too.
+readonly REGISTRY_PACKAGES=(docker-registry docker.io)
 # Cockpit and a browser, for the page: a download of 135 MB. Cockpit contains a service, too. pip fetches the rules about
 # accessibility, which no Debian package has.
 readonly CONSOLE_PACKAGES=(chromium chromium-driver cockpit-bridge cockpit-ws python3-selenium)
