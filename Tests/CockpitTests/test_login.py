@@ -44,7 +44,9 @@ def inside(script):
 
 def boot():
     """Boots the system, and goes on in its network namespace, whose loopback the browser needs."""
-    packages = [f"-c{path}:/packages/{pathlib.Path(path).name}" for path in os.environ["IDENTITYD_DEBS"].split()]
+    paths = [pathlib.Path(path) for path in os.environ["IDENTITYD_DEBS"].split()]
+    # The system has no Python.
+    packages = [f"-c{path}:/packages/{path.name}" for path in paths if not path.name.startswith("python3-")]
     tool("up", NAME, SUITE, "-p", str(os.getpid()), *packages)
     running = pathlib.Path(os.environ.get("IDENTITYD_TEST_SCRATCH", CACHE)) / "running"
     spawn = (running / NAME / "nspawn").read_text().strip()

@@ -101,6 +101,8 @@ struct Container: Sendable {
   /// Whether a package is for every test. The page for Cockpit has tests of its own, and is installed here as an RPM only.
   static func isForSystem(_ package: URL) -> Bool {
     let name = package.lastPathComponent
+    // The system has no Python.
+    guard !name.hasPrefix("python3-") else { return false }
     return !name.hasPrefix("identity-fleet") && (package.pathExtension == "rpm" || !name.hasPrefix("cockpit-"))
   }
   /// Installs the Debian packages, or upgrades to them.

@@ -17,7 +17,7 @@ struct PackageBuildTests {
   private static let shell = URL(filePath: "/bin/bash")
   private let scratch: TemporaryFolder
   private let programs: URL
-  private typealias Packages = (daemon: String, client: String, fleet: String, page: String)
+  private typealias Packages = (daemon: String, client: String, fleet: String, page: String, python: String)
   private let debs: Packages
   private let rpms: Packages
   /// The folder of the packages with debugging symbols.
@@ -35,9 +35,11 @@ struct PackageBuildTests {
     let client = try #require(paths.first { $0.contains("/identityd-client") })
     let page = try #require(paths.first { $0.contains("/cockpit-identityd") })
     let fleet = try #require(paths.first { $0.contains("/identity-fleet") })
-    let daemon = try #require(paths.first { $0 != client && $0 != fleet && $0 != page })
-    try #require(paths.count == 4)
-    return (daemon, client, fleet, page)
+    let python = try #require(paths.first { $0.contains("/python3-identityd") })
+    let others = [client, fleet, page, python]
+    let daemon = try #require(paths.first { !others.contains($0) })
+    try #require(paths.count == 5)
+    return (daemon, client, fleet, page, python)
   }
 
   /// Runs a script, which must succeed.
@@ -80,8 +82,14 @@ struct PackageBuildTests {
       switch tool {
       case "build-source": "\"$TREE/packaging/tools/build-source\" --output \"$SCRATCH/first\""
       case "build-deb":
-        "cp -r '\(debs.daemon)' '\(debs.client)' '\(debs.fleet)' '\(debs.page)' '\(symbols)' \"$SCRATCH/first\""
-      default: "cp '\(rpms.daemon)' '\(rpms.client)' '\(rpms.fleet)' '\(rpms.page)' \"$SCRATCH/first\""
+        """
+        cp -r '\(debs.daemon)' '\(debs.client)' '\(debs.fleet)' '\(debs.page)' '\(debs.python)' '\(symbols)' \
+          "$SCRATCH/first"
+        """
+      default:
+        """
+        cp '\(rpms.daemon)' '\(rpms.client)' '\(rpms.fleet)' '\(rpms.page)' '\(rpms.python)' "$SCRATCH/first"
+        """
       }
     try await bash(
       """
@@ -148,6 +156,7 @@ struct PackageBuildTests {
   @Test func `the RPMs have the files of the Debian packages, with the same content, owner and mode`() async throws {
     for (deb, rpm) in [
       (debs.daemon, rpms.daemon), (debs.client, rpms.client), (debs.fleet, rpms.fleet), (debs.page, rpms.page),
+      (debs.python, rpms.python),
     ] {
       let fromDebian = try await debianEntries(deb)
       let fromRPM = try await rpmEntries(rpm)
@@ -206,12 +215,12 @@ struct PackageBuildTests {
   @Test func `both kinds of packages have the same version, time, dependencies and configuration`() async throws {
     let version = try await bash("dpkg-parsechangelog --file \"$TREE/packaging/debian/changelog\" --show-field Version")
     let time = try await bash("dpkg-parsechangelog --file \"$TREE/packaging/debian/changelog\" --show-field Timestamp")
-    for deb in [debs.daemon, debs.client, debs.fleet, debs.page] {
+    for deb in [debs.daemon, debs.client, debs.fleet, debs.page, debs.python] {
       #expect(try await bash("dpkg-deb --field '\(deb)' Version") == version)
     }
     // The changelog of an RPM has only the day.
     let day = try #require(Int(time)) / 86_400
-    for rpm in [rpms.daemon, rpms.client, rpms.fleet, rpms.page] {
+    for rpm in [rpms.daemon, rpms.client, rpms.fleet, rpms.page, rpms.python] {
       #expect(try await query("%{VERSION}-%{RELEASE} %{BUILDHOST}", rpm) == "\(version) localhost")
       #expect(try #require(Int(try await query("%{BUILDTIME}", rpm))) / 86_400 == day)
     }
@@ -262,6 +271,24 @@ struct PackageBuildTests {
       """)
   }
 
+  @Test func `the package for Python is for every machine, and needs nothing but Python`() async throws {
+    #expect(try await bash("dpkg-deb --field '\(debs.python)' Architecture") == "all")
+    #expect(try await query("%{ARCH}", rpms.python) == "noarch")
+    #expect(try await bash("dpkg-deb --field '\(debs.python)' Depends").contains(#/^python3:any( \(>= 3\.11~?\))?$/#))
+    try await bash(
+      """
+      cd "$SCRATCH"
+      dpkg-deb --extract '\(debs.python)' python
+      cd python/usr
+      # As keyring finds its backend.
+      PYTHONPATH=$PWD/lib/python3/dist-packages /usr/bin/python3 -B -c '
+      from importlib.metadata import distribution
+      made = distribution("identityd")
+      assert [one.load().__name__ for one in made.entry_points if one.group == "console_scripts"] == ["main", "main"]'
+      [ "$(ls bin)" = docker-credential-identityd$'\\n'git-credential-identityd ]
+      """)
+  }
+
   private func query(_ format: String, _ rpm: String) async throws -> String {
     try await bash("rpm --query --package --queryformat \"$FORMAT\" '\(rpm)'", ["FORMAT": format])
   }
@@ -287,8 +314,11 @@ struct PackageBuildTests {
       needed=$(sed -n '/^Build-Depends:/,/^[A-Z]/s/^ \\([a-z0-9-]*\\).*/\\1/p' packaging/debian/control)
       [ $(wc -w <<<"$needed") -gt 5 ]
       for package in build-essential $needed; do
-        # debhelper provides its add-ons and its levels.
-        case $package in dh-sequence-* | debhelper-compat) package=debhelper ;; esac
+        # debhelper provides its levels and most add-ons.
+        case $package in
+          dh-sequence-python3) package=dh-python ;;
+          dh-sequence-* | debhelper-compat) package=debhelper ;;
+        esac
         [[ $installed == *" $package "* ]] || { echo "$package is not installed" >&2 && exit 1; }
       done
       """)
