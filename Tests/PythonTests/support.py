@@ -38,10 +38,11 @@ class Daemon:
         """Whether this process is an admin of its daemon, as root is."""
         return os.geteuid() == 0
 
-    def start(self):
+    def start(self, *wrapper):
+        """Starts the daemon, by a command that runs it if there is one, and waits until it answers."""
         options = ["--state-directory", self.state, "--socket", self.socket]
         self.process = subprocess.Popen(
-            [PROGRAMS / "identityd", *options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            [*wrapper, PROGRAMS / "identityd", *options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
         until(self.answers, "the start of the daemon")
         return self
@@ -98,9 +99,15 @@ class DaemonCase(unittest.TestCase):
         subprocess.run([PACKAGE / "install", modules, programs], check=True)
         return {"PYTHONPATH": str(modules), "PATH": f"{programs}:{os.environ['PATH']}"}
 
-    def run_program(self, *words, input="", **environment):
-        """Runs a program, and returns its status, its output and its errors."""
+    def run_program(self, *words, input="", user=None, **environment):
+        """Runs a program, as another user if one is named, and returns its status, its output and its errors."""
         ended = subprocess.run(
-            words, input=input, env=self.environment | environment, capture_output=True, text=True, timeout=60
+            words,
+            input=input,
+            user=user,
+            env=self.environment | environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
         )
         return ended.returncode, ended.stdout, ended.stderr
