@@ -3,7 +3,7 @@
 
 import base64, os, socket, threading, time, traceback, unittest
 
-from support import DaemonCase
+from support import DaemonCase, until
 
 from identityd import _words, errors, verbs
 from identityd._connection import LINE_BYTES, Answer, Connection, Farewell, ReceivedEvent
@@ -190,6 +190,24 @@ class HostileTest(DaemonCase):
                 client.ask(verbs.devices())
             self.assertLess(time.monotonic() - began, 10)
 
+    def test_broken_events_end_the_iteration_with_an_error(self):
+        begin = b"OK 5 epoch=e\n"
+        for reply in (
+            b"OK x epoch=e\n",
+            b"OK 5\n",
+            begin + b"EVENT 6 lag missed=1 from=x\n",
+            begin + b"EVENT 6 lag\n",
+            begin + b"* row\n",
+            begin + b"EVENT x item\n",
+            b"EVENT 1 item added\n",
+            b"* x\n" + begin + begin,
+        ):
+            with self.subTest(reply):
+                _, client = self.played(reply, closes=False)
+                with client.events("item") as events, self.assertRaises(errors.BrokenAnswer):
+                    for _ in range(3):
+                        events.next(5)
+
     def test_no_error_has_a_secret(self):
         data = base64.b64encode(SECRET)
         for reply in (
@@ -244,7 +262,7 @@ class SecretTest(DaemonCase):
         os.chown(path, 12345, 12345)
         with Client(path) as client, self.assertRaises(errors.Untrusted):
             client.ask(verbs.ping())
-        self.assertEqual(server.count, 1)
+        until(lambda: server.count == 1, "the connection")
         with Client(path, trust="anybody") as client:
             client.ask(verbs.ping())
         os.chown(path, 0, 0)

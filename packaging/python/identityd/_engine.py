@@ -183,6 +183,9 @@ class Engine:
         if request.verb in ("subscribe", "unsubscribe"):
             raise BadArgument("bad-argument", f"'{request.verb}' would mix events with answers; use events()")
         answer = yield from self._answer(request, deadline)
+        if request.verb == "quit":
+            # The daemon closes the connection a moment after its answer.
+            self.drop()
         return request.value(answer)
 
     def _answer(self, request: Request[T], deadline: float | None) -> Steps[Answer]:

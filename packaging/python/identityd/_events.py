@@ -11,6 +11,7 @@ from . import _requests, _socket, verbs
 from ._connection import Answer, ReceivedEvent
 from ._engine import LONGEST_PAUSE, Backoff, Channel, Wait
 from ._requests import Request
+from ._words import Line
 from .errors import Busy, ConnectionLost, Denied, IdentityError, TimedOut, Unreachable, refusal
 from .verbs import CurrentValue, Position, Snapshot
 
@@ -121,12 +122,26 @@ class _Place:
         topic, *rest = received.words
         if topic == "lag":
             # All events up to this number have come.
-            self.last = max(last, _requests.number(received.attributes.get("from", "0")))
+            self.last = max(last, _lag(received).start)
             return False
         if received.sequence <= last:
             return True
         self.last = received.sequence
         return Event(received.sequence, self.epoch or "", topic, rest[0] if rest else "", received.attributes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Lag:
+    """A line in place of events that the daemon has left out: the number before the first of them."""
+
+    start: int
+
+
+_lag_shape = _requests.Shape(_Lag, _requests.Field("from", "start", _requests.number))
+
+
+def _lag(received: ReceivedEvent) -> _Lag:
+    return _lag_shape(Line("EVENT", (), received.attributes))
 
 
 class Follower:
