@@ -25,10 +25,27 @@ def default_path() -> str:
     """
     if path := os.environ.get("IDENTITYD_SOCKET"):
         return path
-    own = os.path.join(os.environ.get("XDG_RUNTIME_DIR", ""), "identityd/identityd.sock")
-    if os.geteuid() != 0 and os.path.isabs(own) and os.path.exists(own) and not os.path.exists(SYSTEM_PATH):
+    own = _own_path()
+    if own is not None and os.geteuid() != 0 and os.path.exists(own) and not os.path.exists(SYSTEM_PATH):
         return own
     return SYSTEM_PATH
+
+
+def _own_path() -> str | None:
+    """The socket of this user's own daemon; None without a run-time directory."""
+    folder = os.environ.get("XDG_RUNTIME_DIR", "")
+    return os.path.join(folder, "identityd/identityd.sock") if os.path.isabs(folder) else None
+
+
+def _absence(path: str, error: OSError) -> str:
+    """The reason why no daemon can be reached, and the remedy."""
+    if isinstance(error, PermissionError):
+        return f"this user may not use {path}; run 'identityctl check', which names the file mode that forbids it"
+    manager = "systemctl --user" if path == _own_path() else "systemctl"
+    return (
+        f"no identityd at {path} ({error.strerror or error}); run '{manager} restart identityd.socket',"
+        " or name another socket in IDENTITYD_SOCKET"
+    )
 
 
 def connect(path: str, trust: Trust) -> socket.socket | None:
@@ -47,13 +64,10 @@ def connect(path: str, trust: Trust) -> socket.socket | None:
             made.close()
             return None
         if trust == "system-or-own" and (fault := _fault(path, made)) is not None:
-            raise Untrusted(f"nothing was sent to {path}: {fault}")
+            raise Untrusted(f"nothing was sent to {path}: {fault}; name another socket in IDENTITYD_SOCKET")
     except OSError as error:
         made.close()
-        raise Unreachable(
-            f"no identityd at {path} ({error.strerror or error}); run 'systemctl restart identityd.socket',"
-            " or name another socket in IDENTITYD_SOCKET"
-        ) from error
+        raise Unreachable(_absence(path, error)) from error
     except BaseException:
         made.close()
         raise
