@@ -76,6 +76,10 @@ package struct ClientCommand: Sendable {
       "credential delete", [.required("UNIT"), .required("NAME")], [.init("owner", "USER")],
       summary: "Delete the credential NAME of a service.", loss: .named, answer: .object(.init([.number("deleted")]))),
     ClientCommand(
+      "env otel",
+      summary: "Write an environment variable with the identifiers of this device and this launch, for OpenTelemetry.",
+      loss: .nothing, answer: .object(.init([.word("setting")]))),
+    ClientCommand(
       "check", summary: "Without a VALUE: examine the daemon and the system, and show commands that repair faults.",
       loss: .nothing),
     ClientCommand(

@@ -50,7 +50,7 @@ struct Help {
       "Identifiers",
       [
         "get device", "get installation", "get vendor", "get", "renew", "migrate", "history", "resolve", "whoami",
-        "app list",
+        "app list", "env",
       ]
     ),
     ("Secrets", ["item", "credential"]),

@@ -66,7 +66,7 @@ enum Program {
       case "restore": try restore(line)
       case "check": try check(line)
       case "stats": try showStatistics(line)
-      default: try askFleet(line) ?? manageCredentials(line) ?? ask(line)
+      default: try askFleet(line) ?? manageCredentials(line) ?? showTelemetryVariable(line) ?? ask(line)
       }
     } catch let failure as DaemonConnection.Failure {
       return fail(failure, line)

@@ -78,6 +78,7 @@ _identityctl_commands=(
   'credential put;- -;owner=-'
   'credential list;-;owner=-'
   'credential delete;- -;owner=-'
+  'env otel;;'
   'check;;'
   'account create;-;'
   'account invite;;'

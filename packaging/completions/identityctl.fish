@@ -77,6 +77,7 @@ set -g __identityctl_commands \
     'credential put;- -;owner=-;Store a secret that a service gets as its credential NAME, and write the setting for its unit.' \
     'credential list;-;owner=-;List the credentials that are stored for services, or for one of them.' \
     'credential delete;- -;owner=-;Delete the credential NAME of a service.' \
+    'env otel;;;Write an environment variable with the identifiers of this device and this launch, for OpenTelemetry.' \
     'check;;;Without a VALUE: examine the daemon and the system, and show commands that repair faults.' \
     'account create;-;;Make an account of the fleet, with this device as its first member.' \
     'account invite;;;Invite a device with a code, or write an invitation into a file. A person with either can join.' \
