@@ -16,7 +16,10 @@ struct ExampleClientTests {
     guard name == "client.c" else { return [source] }
     let program = daemon.folder.appending(path: "client").path
     if !FileManager.default.fileExists(atPath: program) {
-      let compiled = try run(["cc", "-Wall", "-Wextra", "-Werror", "-O2", source, "-o", program])
+      let library = Self.folder.deletingLastPathComponent().appending(path: "c").path
+      let sources = ["identity.c", "connection.c", "words.c"].map { "\(library)/\($0)" }
+      let compiled = try run(
+        ["cc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-O2", "-I\(library)", source] + sources + ["-o", program])
       try #require(compiled.status == 0, "\(compiled.errors)")
     }
     return [program]

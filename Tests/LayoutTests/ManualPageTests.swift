@@ -5,7 +5,7 @@ import Testing
 struct ManualPageTests {
   /// The file names of the pages, such as `identityd.conf.5`.
   private static let pages =
-    (try? Tree.files(below: "packaging/man", "1", "5", "7", "8").map { String($0.dropFirst(14)) }) ?? []
+    (try? Tree.files(below: "packaging/man", "1", "3", "5", "7", "8").map { String($0.dropFirst(14)) }) ?? []
 
   /// Returns the citation of a page, such as `identityd.conf(5)`.
   private static func written(_ page: String) -> String { "\(page.dropLast(2))(\(page.suffix(1)))" }

@@ -12,7 +12,7 @@ struct ManualRenderingTests {
     var testDescription: String { "\(page) with \(program) in \(width) columns" }
   }
 
-  private static let pages = (try? Tree.files(below: "packaging/man", "1", "5", "7", "8")) ?? []
+  private static let pages = (try? Tree.files(below: "packaging/man", "1", "3", "5", "7", "8")) ?? []
   private static let renderings = pages.flatMap { page in
     ["man", "mandoc"].flatMap { program in [80, 120].map { Rendering(page: page, program: program, width: $0) } }
   }

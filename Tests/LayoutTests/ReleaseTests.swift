@@ -38,7 +38,7 @@ struct ReleaseTests {
   }
 
   @Test func `the manual and the news name the release`() throws {
-    let pages = try Tree.files(below: "packaging/man", "1", "5", "7", "8")
+    let pages = try Tree.files(below: "packaging/man", "1", "3", "5", "7", "8")
     #expect(pages.count >= 6)
     for page in pages { #expect(try Tree.lines(page).contains(".Os identityd \(Version.program)"), "\(page)") }
     for document in pages + ["Sources/identityd/identityd.docc/Tour.md"] {

@@ -1,47 +1,42 @@
-/* A client of identityd that uses plain sockets; see identityd-protocol(7). Status: 0 OK, 1 ERR, 3 no complete answer.
+/* A client of identityd that uses libidentity; see identityd(3). Status: 0 OK, 1 ERR, 3 no complete answer.
  * client WORD... prints rows and the words after OK. client follow [SEQ [EPOCH]] prints events after SEQ, across
  * restarts. If the daemon no longer has them, prints the current values, and then the events that follow. */
-#include <ctype.h>
+#include <identity.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
-#define NAME "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
-static void put(FILE *text, const char *word) { /* the value of NAME=, or any other word, as a JSON string */
-  size_t name = isalpha((unsigned char)*word) ? strspn(word, NAME) : 0;
-  if (name > 0 && word[name] == '=') word += fprintf(text, "%.*s", (int)name + 1, word);
-  for (putc('"', text); *word; word++)
-    fprintf(text, strchr("\"\\", *word) ? "\\%c" : iscntrl((unsigned char)*word) ? "\\u%04x" : "%c", *word);
-  fputs("\" ", text);
+
+static int fail(identity *daemon, int error) {
+  const char *code = identity_code(daemon), *text = identity_text(daemon);
+  fprintf(stderr, "client: %s%s%s\n", code ? code : strerror(-error), code ? " " : ": ", text);
+  return code ? 1 : 3;
 }
+
+static void show(const char *text) { if (text) puts(text), fflush(stdout); }
+
+static const char *after_first_word(const char *line) {
+  const char *space = strchr(line, ' ');
+  return space ? space + 1 : NULL;
+}
+
 int main(int count, char **words) {
-  char *line = NULL, *request, *path = getenv("IDENTITYD_SOCKET"), last[24] = "", epoch[64] = "", other[64];
-  size_t room = 0, length, follows = count > 1 && !strcmp(words[1], "follow"), anew = 0;
-  if (follows && count > 3) snprintf(epoch, sizeof epoch, "epoch=%s", words[3]);
-  for (snprintf(last, sizeof last, "%s", follows && count > 2 ? words[2] : ""); ; sleep(1)) {
-    struct sockaddr_un address = {AF_UNIX, "/run/identityd/identityd.sock"};
-    if (path) strncpy(address.sun_path, path, sizeof address.sun_path - 1);
-    FILE *text = open_memstream(&request, &length), *answer = fdopen(socket(AF_UNIX, SOCK_STREAM, 0), "r");
-    const char *since = *last ? " since=" : anew ? " snapshot=yes" : "";
-    if (follows) fprintf(text, "subscribe%s%s%s%s", since, last, *epoch ? " " : "", epoch);
-    for (int word = 1; word < count && !follows; word++) put(text, words[word]);
-    if (fputs("\n", text) < 0 || fclose(text) || !answer) return perror("client"), 3;
-    if (!connect(fileno(answer), (void *)&address, sizeof address)) send(fileno(answer), request, length, MSG_NOSIGNAL);
-    while (getline(&line, &room, answer) > 0) {
-      if (!strncmp(line, "ERR ", 4)) {
-        fprintf(stderr, "client: %s", line + 4);
-        if (!follows || strncmp(line, "ERR gone ", 9)) return 1;
-        *last = *epoch = 0, anew = 1;
-        break;
-      }
-      if (*line == '*') fputs(line + 2, stdout), fflush(stdout);
-      if (!follows && *line == 'O') return fputs(line + 3, stdout) < 0 || fflush(stdout) ? 3 : 0;
-      if (sscanf(line, "EVENT %*s lag missed=%*s from=%23s", last) == 1) break;
-      if (follows && *line != '*' && sscanf(line, "%*s %23s %63s", last, *line == 'O' ? epoch : other) && *line == 'E')
-        fputs(line, stdout), fflush(stdout);
-    }
-    if (fclose(answer), free(request), !follows || (!*last && !anew)) return fputs("client: no answer\n", stderr), 3;
+  int follows = count > 1 && !strcmp(words[1], "follow"), kind = IDENTITY_NOTHING;
+  long long since = follows && count > 2 ? atoll(words[2]) : IDENTITY_SINCE_NOW;
+  identity *daemon;
+  int result = identity_new(&daemon, NULL);
+  if (result < 0) return fprintf(stderr, "client: %s\n", strerror(-result)), 3;
+  if (follows) result = identity_follow(daemon, NULL, 0, since, count > 3 ? words[3] : NULL);
+  else kind = identity_ask(daemon, (const char *const *)words + 1, (size_t)count - 1);
+  if (result < 0) kind = result;
+  while (kind >= 0 && (follows || kind != IDENTITY_OK)) {
+    if (kind == IDENTITY_ROW) show(after_first_word(identity_line(daemon)));
+    if (kind == IDENTITY_EVENT) show(identity_line(daemon));
+    if (kind == IDENTITY_GAP) fail(daemon, 0);
+    do kind = identity_next(daemon); /* waits for a daemon that is not there yet, if there is a position */
+    while (kind < 0 && follows && since >= 0 && !identity_code(daemon));
   }
+  if (kind >= 0) show(after_first_word(identity_line(daemon)));
+  result = kind < 0 ? fail(daemon, kind) : ferror(stdout) ? 3 : 0;
+  identity_free(daemon);
+  return result;
 }
