@@ -17,7 +17,9 @@ struct PackageBuildTests {
   private static let shell = URL(filePath: "/bin/bash")
   private let scratch: TemporaryFolder
   private let programs: URL
-  private typealias Packages = (daemon: String, client: String, fleet: String, page: String, python: String)
+  private typealias Packages = (
+    daemon: String, client: String, fleet: String, page: String, library: String, development: String, python: String
+  )
   private let debs: Packages
   private let rpms: Packages
   /// The folder of the packages with debugging symbols.
@@ -36,10 +38,23 @@ struct PackageBuildTests {
     let page = try #require(paths.first { $0.contains("/cockpit-identityd") })
     let fleet = try #require(paths.first { $0.contains("/identity-fleet") })
     let python = try #require(paths.first { $0.contains("/python3-identityd") })
-    let others = [client, fleet, page, python]
+    let development = try #require(paths.first { $0.contains(#//libidentity-dev/#) })
+    let library = try #require(paths.first { $0.contains("/libidentity") && $0 != development })
+    let others = [client, fleet, page, library, development, python]
     let daemon = try #require(paths.first { !others.contains($0) })
-    try #require(paths.count == 5)
-    return (daemon, client, fleet, page, python)
+    try #require(paths.count == 7)
+    return (daemon, client, fleet, page, library, development, python)
+  }
+
+  private static func list(_ packages: Packages) -> [String] {
+    [
+      packages.daemon, packages.client, packages.fleet, packages.page, packages.library, packages.development,
+      packages.python,
+    ]
+  }
+
+  private static func quoted(_ packages: Packages) -> String {
+    list(packages).map { "'\($0)'" }.joined(separator: " ")
   }
 
   /// Runs a script, which must succeed.
@@ -82,14 +97,8 @@ struct PackageBuildTests {
       switch tool {
       case "build-source": "\"$TREE/packaging/tools/build-source\" --output \"$SCRATCH/first\""
       case "build-deb":
-        """
-        cp -r '\(debs.daemon)' '\(debs.client)' '\(debs.fleet)' '\(debs.page)' '\(debs.python)' '\(symbols)' \
-          "$SCRATCH/first"
-        """
-      default:
-        """
-        cp '\(rpms.daemon)' '\(rpms.client)' '\(rpms.fleet)' '\(rpms.page)' '\(rpms.python)' "$SCRATCH/first"
-        """
+        "cp -r \(Self.quoted(debs)) '\(symbols)' \"$SCRATCH/first\""
+      default: "cp \(Self.quoted(rpms)) \"$SCRATCH/first\""
       }
     try await bash(
       """
@@ -154,13 +163,11 @@ struct PackageBuildTests {
   // MARK: Equal contents
 
   @Test func `the RPMs have the files of the Debian packages, with the same content, owner and mode`() async throws {
-    for (deb, rpm) in [
-      (debs.daemon, rpms.daemon), (debs.client, rpms.client), (debs.fleet, rpms.fleet), (debs.page, rpms.page),
-      (debs.python, rpms.python),
-    ] {
+    for (deb, rpm) in zip(Self.list(debs), Self.list(rpms)) {
       let fromDebian = try await debianEntries(deb)
       let fromRPM = try await rpmEntries(rpm)
-      #expect(fromRPM.contains { $0.path.hasSuffix(rpm == rpms.page ? ".js" : ".gz") } && fromRPM.count > 2)
+      let expected = rpm == rpms.page ? ".js" : rpm == rpms.library ? ".so.0" : ".gz"
+      #expect(fromRPM.contains { $0.path.hasSuffix(expected) } && fromRPM.count > (rpm == rpms.library ? 0 : 2))
       // An RPM lists only its own folders.
       #expect(fromRPM.subtracting(fromDebian) == [])
       let missing = fromDebian.subtracting(fromRPM).filter { !$0.mode.hasPrefix("d") || $0.path.contains("identityd") }
@@ -173,6 +180,10 @@ struct PackageBuildTests {
       cd "$SCRATCH"
       cp --archive deb/lib/. deb/usr/lib/ && rm --recursive deb/lib
       mv deb/usr/share/zsh/vendor-completions deb/usr/share/zsh/site-functions
+      # Each kind of package has the folder and the compiler's options of its distribution for libraries.
+      mv deb/usr/lib/*-linux-gnu deb/usr/lib64
+      sed --in-place 's|/lib/[a-z0-9_]*-linux-gnu|/lib64|' deb/usr/lib64/pkgconfig/libidentity.pc
+      truncate --size=0 {deb,rpm}/usr/lib64/libidentity.so.0
       rm --recursive deb/usr/share/doc/*/{changelog.Debian.gz,copyright} rpm/usr/share/licenses
       find deb/usr/share/doc -type d -empty -delete
       # Only the Debian packages have debugging symbols, which their programs name.
@@ -196,6 +207,15 @@ struct PackageBuildTests {
       """)
   }
 
+  /// The folder of the machine's libraries on Debian.
+  private static var triplet: String {
+    #if arch(arm64)
+    "aarch64-linux-gnu"
+    #else
+    "x86_64-linux-gnu"
+    #endif
+  }
+
   private func entries(_ script: String) async throws -> Set<Entry> {
     Set(
       try await bash(script).split(separator: "\n").compactMap { line in
@@ -204,8 +224,11 @@ struct PackageBuildTests {
         if path.hasSuffix("/") { path.removeLast() }
         let own = #//usr/share/licenses/.*|/usr/share/doc/[^/]+(/changelog\.Debian\.gz|/copyright)?/#
         guard path.wholeMatch(of: own) == nil else { return nil }
-        // Maps names that differ: debhelper's old name of /usr/lib, and the folder of zsh's completions.
-        let folders = [("/lib/", "/usr/lib/"), ("/usr/share/zsh/vendor-completions", "/usr/share/zsh/site-functions")]
+        // Maps names that differ: debhelper's old name of /usr/lib, and the folders of zsh's completions and libraries.
+        let folders = [
+          ("/lib/", "/usr/lib/"), ("/usr/share/zsh/vendor-completions", "/usr/share/zsh/site-functions"),
+          ("/usr/lib/\(Self.triplet)", "/usr/lib64"),
+        ]
         let folder = folders.first { path.hasPrefix($0.0) }
         let place = folder.map { $0.1 + path.dropFirst($0.0.count) } ?? String(path)
         return Entry(mode: words[0], owner: words[1], path: place)
@@ -215,12 +238,12 @@ struct PackageBuildTests {
   @Test func `both kinds of packages have the same version, time, dependencies and configuration`() async throws {
     let version = try await bash("dpkg-parsechangelog --file \"$TREE/packaging/debian/changelog\" --show-field Version")
     let time = try await bash("dpkg-parsechangelog --file \"$TREE/packaging/debian/changelog\" --show-field Timestamp")
-    for deb in [debs.daemon, debs.client, debs.fleet, debs.page, debs.python] {
+    for deb in Self.list(debs) {
       #expect(try await bash("dpkg-deb --field '\(deb)' Version") == version)
     }
     // The changelog of an RPM has only the day.
     let day = try #require(Int(time)) / 86_400
-    for rpm in [rpms.daemon, rpms.client, rpms.fleet, rpms.page, rpms.python] {
+    for rpm in Self.list(rpms) {
       #expect(try await query("%{VERSION}-%{RELEASE} %{BUILDHOST}", rpm) == "\(version) localhost")
       #expect(try #require(Int(try await query("%{BUILDTIME}", rpm))) / 86_400 == day)
     }
@@ -249,6 +272,17 @@ struct PackageBuildTests {
     for package in [debs.daemon, debs.client] {
       #expect(try await !bash("dpkg-deb --field '\(package)' Depends").contains("mosquitto"))
     }
+  }
+
+  @Test func `the library for C needs libc alone, and its development package needs this very library`() async throws {
+    let version = try await bash("dpkg-deb --field '\(debs.library)' Version")
+    let needs = try await bash("dpkg-deb --field '\(debs.library)' Depends")
+    #expect(needs.wholeMatch(of: #/libc6 \(>= [0-9.]+\)/#) != nil, "\(needs)")
+    #expect(try await bash("dpkg-deb --field '\(debs.library)' Multi-Arch") == "same")
+    let depends = try await bash("dpkg-deb --field '\(debs.development)' Depends")
+    #expect(depends == "libidentity0 (= \(version))")
+    let requires = try await query("[%{REQUIRENAME} ]", rpms.development)
+    #expect(requires.contains(#/libidentity\(/#))
   }
 
   @Test func `the package of the page is for every machine, and has the files that the page loads`() async throws {
