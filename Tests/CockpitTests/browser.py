@@ -8,6 +8,7 @@ Pictures of the states are kept in .build/screenshots, named by the state and by
 import contextlib, os, pathlib, platform, shutil, signal, socket, subprocess, sys, tempfile, time, unittest
 
 from selenium import webdriver
+from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 
@@ -204,6 +205,17 @@ class Page:
           if (found) { found.focus(); found.click(); }
           return found !== undefined;"""
         until(lambda: self.run(script, label, selector), f"a button {label!r} in {selector}")
+
+    def press(self, selector):
+        """Clicks an element as a person does. The page may replace it in between, and then the new one is clicked."""
+        def pressed():
+            try:
+                self.one(selector).click()
+            except StaleElementReferenceException:
+                return False
+            return True
+
+        until(pressed, f"a click on {selector}")
 
     def is_on(self, action):
         """Whether a button of the page is turned on."""

@@ -136,7 +136,7 @@ class PageTest(PageCase):
         self.page.sees(device, "#dialog")
         self.assertEqual(self.page.run("return document.activeElement.innerText"), "Cancel")
         self.assertEqual(self.page.one("#dialog .danger").get_attribute("aria-disabled"), "true")
-        self.page.one("#dialog .danger").click()
+        self.page.press("#dialog .danger")
         self.assertEqual(self.page.text("#dialog .error"), "")
         self.show("renewal")
         self.page.click("Cancel", "#dialog")
@@ -164,7 +164,7 @@ class PageTest(PageCase):
     def test_an_identifier_can_be_copied_and_events_have_the_words_of_the_daemon(self):
         device = self.fill()
         self.follow()
-        self.page.one("#device .copy").click()
+        self.page.press("#device .copy")
         # Without the permission for the clipboard the text is selected.
         copied = "return [document.getElementById('announcement').textContent, `${getSelection()}`]"
         until(lambda: self.page.run(copied)[0] == "Copied" or self.page.run(copied)[1] == device, "the copy")
@@ -280,7 +280,7 @@ class PageTest(PageCase):
         self.page.click("Renew", "#dialog")
         self.assertEqual(self.page.run("return document.activeElement.innerText"), "Renew")
         self.page.type("#dialog-word", "renew")
-        self.page.one("#dialog .danger").click()
+        self.page.press("#dialog .danger")
         self.page.click("Cancel", "#dialog")
         self.page.run("kept.click()")
         self.page.sees("Forget an app", "#dialog")

@@ -36,10 +36,10 @@ class StateTest(PageCase):
         self.page.sees("needs attention now", "#summary")
         # A button that is turned off keeps the focus, and does nothing.
         self.assertEqual(self.page.run("return document.activeElement.dataset.action"), "history")
-        self.page.one('[data-action="history"]').click()
+        self.page.press('[data-action="history"]')
         # Nor does one in a menu, which stays open.
-        self.page.one("#device .kebab").click()
-        self.page.one('[data-action="renew"]').click()
+        self.page.press("#device .kebab")
+        self.page.press('[data-action="renew"]')
         self.assertTrue(self.page.one('[data-action="renew"]').is_displayed())
         self.assertFalse(self.page.run("return document.getElementById('dialog').open"))
         self.assertFalse(self.page.is_on("renew"))
