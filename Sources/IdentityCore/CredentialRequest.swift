@@ -25,18 +25,16 @@ package struct CredentialRequest: Equatable, Sendable {
     let rest = peerName[digits.endIndex...]
     guard (1...Self.mostDigits).contains(digits.count), rest.starts(with: Self.middle) else { return nil }
     let words = rest.dropFirst(Self.middle.count).split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
-    guard words.count == 2, words.allSatisfy({ word in !word.isEmpty && word.allSatisfy { $0 > 0x20 && $0 != 0x7f } }),
-      let unit = Text(validating: Array(words[0])), let name = Text(validating: Array(words[1]))
-    else { return nil }
-    self.unit = unit
-    self.name = name
+    guard words.count == 2, words.allSatisfy({ !$0.isEmpty }) else { return nil }
+    // Other bytes than UTF-8 are replaced, so they name no item. They are a request all the same: without an answer, the
+    // unit would start.
+    unit = Text(String(decoding: words[0], as: UTF8.self))
+    name = Text(String(decoding: words[1], as: UTF8.self))
   }
 
-  /// Returns whether a peer may be a service manager, so that its answer can make the start of a unit fail: the
-  /// system's, or that of the user who owns the unit.
-  package static func mayBeManager(_ peer: Peer) -> Bool {
-    !peer.place.isContained && (peer.userID == 0 || peer.userID == peer.place.owner)
-  }
+  /// Returns whether a peer may be a service manager, so that its answer can make the start of a unit fail: that of a
+  /// system, also in a container, or that of the user who owns the unit.
+  package static func mayBeManager(_ peer: Peer) -> Bool { peer.userID == 0 || peer.userID == peer.place.owner }
 
   /// Returns the access group of the unit's credentials, if the peer is the process that fetches them for the unit.
   ///
@@ -45,7 +43,7 @@ package struct CredentialRequest: Equatable, Sendable {
   /// - Throws: `denied` for another peer; `conflict` for units of identityd, which cannot wait for themselves, and for
   ///   reserved names.
   package func group(for peer: Peer) throws(Refusal) -> Text {
-    guard Self.mayBeManager(peer), peer.place.unit == unit, peer.place.owner ?? 0 == peer.userID else {
+    guard !peer.place.isContained, peer.place.unit == unit, peer.place.owner ?? 0 == peer.userID else {
       throw .denied(app: peer.app, userID: peer.userID, grant: "the control group of \(unit)")
     }
     guard !Self.isOwn(unit) else { throw .conflict("identityd gives no credentials to its own units") }

@@ -129,6 +129,10 @@ package enum Bound {
   /// The length of the answer that makes the start of a unit fail, in bytes. systemd refuses a credential of this length,
   /// and has no other way to learn that there is none.
   package static let failingAnswer = 1_048_576
+  /// The time for such an answer, in milliseconds. A client that does not read it must not keep others waiting.
+  package static let failingAnswerMilliseconds = 30_000
+  /// The number of connections beyond all bounds that root's requests for credentials may take.
+  package static let credentialConnections = 64
   /// The maximum number of such answers that are being sent to the clients of a principal. The kernel holds some of each.
   package static let failingAnswersAtOnce = 8
   /// The maximum number of push tokens of all apps together. Tokens are held in memory.

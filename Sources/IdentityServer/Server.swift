@@ -103,6 +103,7 @@ package final class Server {
       lease, secretMemory, failures)
     closer = ConnectionCloser(
       connections, scheduler, dispatcher, publisher, handover, processes, measurements, readiness, loop, log)
+    failures.limit = { [unowned closer] in closer.limit($0) }
     service = ConnectionService(
       connections, scheduler, dispatcher, encoder, publisher, handover, processes, closer, known, readiness)
     lifeCycle = LifeCycle(

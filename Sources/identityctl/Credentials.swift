@@ -28,7 +28,9 @@ extension Program {
     var answer = try connection.ask(request, patience)
     if case .ok(let content) = answer.final {
       var shown = ReplyLine.Content()
-      shown.words = [Text("LoadCredential=\(name):\(socket.path)")]
+      // systemd takes % for a specifier (systemd.unit(5)).
+      let escaped = "\(name):\(socket.path)".split(separator: "%", omittingEmptySubsequences: false)
+      shown.words = [Text("LoadCredential=\(escaped.joined(separator: "%%"))")]
       shown.attributes = [.init(name: "outcome", value: content.words.first ?? "")]
       answer = .init(final: .ok(shown))
       for note in target.notes(isReplaced: content.words.first == "replaced") { complain(note) }
@@ -38,15 +40,17 @@ extension Program {
 
   private static func listCredentials(_ line: CommandLine) throws -> Int32 {
     let format = try UUIDFormat(named: line.options["format"] ?? "hyphen")
-    let isOfOne = !operands(of: line.words).isEmpty || line.words.count > 2
-    let target = isOfOne ? try CredentialTarget(line) : nil
+    let words = try CredentialWords(line, most: 1)
+    let target = try words.operands.first.map { try CredentialTarget($0, words.owner, line) }
     let request = RequestLine(words: ["item", "find", "service=credential", target?.group ?? "group=*"])
     let patience = try patience(line)
     var connection = try connect(line, patience)
     let answer = try connection.ask(request, patience)
     switch answer.final {
     case .ok:
-      let rows = answer.rows.compactMap(row(ofCredential:))
+      let rows = answer.rows.compactMap(row(ofCredential:)).filter { row in
+        words.owner.map { row["owner"] == Text("\($0)") } ?? true
+      }
       var end = ReplyLine.Content()
       end.words = [Text("\(rows.count)")]
       return try show(.init(rows: rows, final: .ok(end)), to: line.words, line, format)
@@ -85,13 +89,40 @@ extension Program {
 
   /// Returns the unit and the name that a command names.
   private static func target(_ line: CommandLine) throws -> (CredentialTarget, name: String) {
-    let operands = operands(of: line.words).map { line.words[$0] }
-    guard operands.count == 2 else {
+    let words = try CredentialWords(line, most: 2)
+    guard words.operands.count == 2 else {
       throw CommandLine.UsageError("'\(line.words.prefix(2).joined(separator: " "))' needs UNIT and NAME")
     }
-    let target = try CredentialTarget(line)
-    try target.check(name: operands[1])
-    return (target, operands[1])
+    let target = try CredentialTarget(words.operands[0], words.owner, line)
+    try target.check(name: words.operands[1])
+    return (target, words.operands[1])
+  }
+}
+
+/// The words of a command about credentials, after its own two.
+private struct CredentialWords {
+  /// The unit and the name. Either may contain `=`.
+  let operands: [String]
+  /// The user of `owner=`.
+  let owner: UInt32?
+
+  init(_ line: CommandLine, most: Int) throws {
+    let rest = line.words.dropFirst(2)
+    let given = rest.filter { $0.lowercased().hasPrefix("owner=") }
+    operands = rest.filter { !given.contains($0) }
+    guard operands.count <= most, given.count < 2 else {
+      throw CommandLine.UsageError("unexpected word '\((operands.dropFirst(most) + given.dropFirst()).first ?? "")'")
+    }
+    owner = try given.first.map { try Self.user(String($0.dropFirst("owner=".count))) }
+  }
+
+  /// Returns the number of a user, which may be given by name.
+  private static func user(_ text: String) throws -> UInt32 {
+    if let number = UInt32(text) { return number }
+    guard let number = try Accounts.userID(named: text) else {
+      throw CommandLine.UsageError("there is no user '\(text)'")
+    }
+    return number
   }
 }
 
@@ -110,31 +141,23 @@ struct CredentialTarget {
   /// How long systemctl(1) may take, in microseconds.
   private static let patience: UInt64 = 5_000_000
 
-  /// Reads the first operand and `owner=` of a command line, and asks the service manager for the canonical name.
+  /// Asks the service manager for the canonical name of a unit.
   ///
+  /// - Parameters:
+  ///   - operand: the unit as given.
+  ///   - given: the user of `owner=`.
   /// - Throws: a usage error for a name that is not the name of a service.
-  init(_ line: CommandLine) throws {
-    let operand = Program.operands(of: line.words).first.map { line.words[$0] }
-    let given = try line.words.dropFirst(2).filter { WordEncoder.looksLikeAttribute(Array($0.utf8)) }.map { word in
-      guard word.lowercased().hasPrefix("owner=") else { throw CommandLine.UsageError("unknown word '\(word)'") }
-      return String(word.dropFirst("owner=".count))
-    }
-    guard let operand, given.count < 2 else { throw CommandLine.UsageError("UNIT is missing, or a word is too much") }
+  init(_ operand: String, _ given: UInt32?, _ line: CommandLine) throws {
+    // systemctl(1) takes some other characters as a pattern.
+    guard operand.utf8.allSatisfy(Self.isOfName) else { throw Self.isNoService(operand) }
     let isOwn = line.options["user"] != nil
-    owner = try given.first.map(Self.user) ?? (isOwn ? Accounts.ownUserID : nil)
-    properties = owner == nil ? Self.ask([], operand) : isOwn && given.isEmpty ? Self.ask(["--user"], operand) : [:]
+    owner = given ?? (isOwn ? Accounts.ownUserID : nil)
+    properties = owner == nil ? Self.ask([], operand) : isOwn && given == nil ? Self.ask(["--user"], operand) : [:]
     let written = properties["Id"] ?? (operand.contains(".") ? operand : "\(operand).service")
     unit = written
-    let isName = written.utf8.allSatisfy { byte in
-      (0x30...0x39).contains(byte) || (0x41...0x5a).contains(byte) || (0x61...0x7a).contains(byte)
-        || ":-_.\\@".utf8.contains(byte)
-    }
-    guard isName, written.hasSuffix(".service"), !written.hasSuffix("@.service"), !written.hasPrefix("@"),
-      written != ".service"
-    else {
-      throw CommandLine.UsageError(
-        "'\(operand)' is not the name of a service, such as web.service or, for a template, web@one.service")
-    }
+    guard written.utf8.allSatisfy(Self.isOfName), written.hasSuffix(".service"), !written.hasSuffix("@.service"),
+      !written.hasPrefix("@"), written != ".service"
+    else { throw Self.isNoService(operand) }
     guard !CredentialRequest.isOwn(Text(written)) else {
       throw CommandLine.UsageError("\(written) belongs to identityd, which gives no credentials to its own units")
     }
@@ -145,7 +168,8 @@ struct CredentialTarget {
     guard !name.isEmpty, name != ".", name != "..", name.utf8.allSatisfy({ (0x21...0x7e).contains($0) }),
       !name.contains("/"), !name.contains(":")
     else {
-      throw CommandLine.UsageError("'\(name)' is not the name of a credential: visible ASCII without '/' and ':'")
+      throw CommandLine.UsageError(
+        "'\(name)' is not the name of a credential: visible ASCII without '/' and ':', and without spaces")
     }
     guard !name.hasPrefix("\(CredentialRequest.reservedBeginning)") else {
       throw CommandLine.UsageError("'\(name)' cannot be stored: names that begin with 'identityd.' are reserved")
@@ -181,13 +205,15 @@ struct CredentialTarget {
     return notes
   }
 
-  /// Returns the number of a user, which may be given by name.
-  private static func user(_ text: String) throws -> UInt32 {
-    if let number = UInt32(text) { return number }
-    guard let number = try Accounts.userID(named: text) else {
-      throw CommandLine.UsageError("there is no user '\(text)'")
-    }
-    return number
+  /// Whether a byte may be in the name of a unit (systemd.unit(5)).
+  private static func isOfName(_ byte: UInt8) -> Bool {
+    (0x30...0x39).contains(byte) || (0x41...0x5a).contains(byte) || (0x61...0x7a).contains(byte)
+      || ":-_.\\@".utf8.contains(byte)
+  }
+
+  private static func isNoService(_ operand: String) -> CommandLine.UsageError {
+    CommandLine.UsageError(
+      "'\(operand)' is not the name of a service, such as web.service or, for a template, web@one.service")
   }
 
   /// Asks the service manager about a unit.

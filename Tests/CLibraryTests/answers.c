@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <identity.h>
 
-static int print(const identity *daemon, int kind) {
+static int print(const struct identity *daemon, int kind) {
     const char *name, *value;
     if (kind < 0 && identity_code(daemon)) printf("%s %s\n", identity_code(daemon), identity_text(daemon));
     else if (kind < 0) printf("%s\n", strerrorname_np(-kind));
@@ -21,7 +21,7 @@ static int print(const identity *daemon, int kind) {
 }
 
 int main(int count, char **words) {
-    identity *daemon;
+    struct identity *daemon;
     EXPECT(count >= 2 && identity_new(&daemon, NULL) == 0);
     identity_set_timeout(daemon, atoi(words[1]));
     if (count == 3) {

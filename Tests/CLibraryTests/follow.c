@@ -5,7 +5,7 @@
 #include <identity.h>
 #include <poll.h>
 
-static void print(const identity *daemon, int kind) {
+static void print(const struct identity *daemon, int kind) {
     const char *name, *value;
     switch (kind) {
         case IDENTITY_ROW: printf("row %s", identity_word(daemon, 0)); break;
@@ -24,7 +24,7 @@ static void print(const identity *daemon, int kind) {
 }
 
 int main(int count, char **words) {
-    identity *daemon;
+    struct identity *daemon;
     EXPECT(count > 1 && identity_new(&daemon, NULL) == 0);
     identity_set_timeout(daemon, 5000);
     size_t topics = count > 3 ? (size_t)count - 3 : 0;

@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* Words with every character that needs care, as labels of items and back. */
@@ -15,7 +16,7 @@ static const char *const texts[] = {
     "\xc2\x80\xc2\x9f", "\xe2\x80\xa8", " ", "\\u0041",
 };
 
-static void ask_in_turn(identity *daemon) {
+static void ask_in_turn(struct identity *daemon) {
     EXPECT_TEXT(identity_line(daemon), "");
     EXPECT(identity_word(daemon, 0) == NULL && identity_field(daemon, "level") == NULL);
     EXPECT(identity_ask(daemon, IDENTITY_WORDS("get", "device")) == IDENTITY_OK);
@@ -59,7 +60,7 @@ static void ask_in_turn(identity *daemon) {
     EXPECT(identity_ask(daemon, IDENTITY_WORDS("ping")) == IDENTITY_OK);
 }
 
-static void pass_every_word(identity *daemon) {
+static void pass_every_word(struct identity *daemon) {
     for (size_t place = 0; place < sizeof texts / sizeof *texts; place++) {
         char label[64];
         snprintf(label, sizeof label, "label=%s", texts[place]);
@@ -80,7 +81,7 @@ static void pass_every_word(identity *daemon) {
     EXPECT_TEXT(identity_word(daemon, 0), "invalid");
 }
 
-static void keep_secrets(identity *daemon) {
+static void keep_secrets(struct identity *daemon) {
     static unsigned char secret[32768], read[32768];
     for (size_t place = 0; place < sizeof secret; place++) secret[place] = (unsigned char)(place * 7 + place / 256);
     const size_t lengths[] = {0, 1, 2, 3, 4, 5, 255, 32767, 32768};
@@ -99,7 +100,7 @@ static void keep_secrets(identity *daemon) {
     }
 }
 
-static void refuse_at_once(identity *daemon) {
+static void refuse_at_once(struct identity *daemon) {
     static char large[IDENTITY_REQUEST_BYTES + 1], words[IDENTITY_REQUEST_WORDS + 1][16];
     const char *many[IDENTITY_REQUEST_WORDS + 1];
     EXPECT(identity_ask(daemon, NULL, 0) == -EINVAL);
@@ -133,7 +134,7 @@ static void refuse_at_once(identity *daemon) {
 }
 
 /* Many requests at once in a loop of poll(2). Their replies take more than the daemon keeps for a client. */
-static void ask_in_loop(identity *daemon) {
+static void ask_in_loop(struct identity *daemon) {
     size_t sent = 0, answered = 0, rows = 0, refused = 0;
     while (answered < 300) {
         while (sent < 300) {
@@ -163,7 +164,7 @@ static void ask_in_loop(identity *daemon) {
     EXPECT(identity_process(daemon) == IDENTITY_NOTHING && identity_timeout(daemon) == -1);
 }
 
-static void close_on_exec(identity *daemon) {
+static void close_on_exec(struct identity *daemon) {
     EXPECT(fcntl(identity_fd(daemon), F_GETFD) == FD_CLOEXEC);
     for (int number = 3; number < 64; number++) {
         int flags = fcntl(number, F_GETFD);
@@ -191,7 +192,7 @@ static long size_in_pages(void) {
 
 /* The sanitizer does not count mappings and descriptors. */
 static void leave_nothing(void) {
-    identity *handle;
+    struct identity *handle;
     long before = 0;
     int descriptor = -1;
     for (int round = 0; round < 200; round++) {
@@ -205,8 +206,29 @@ static void leave_nothing(void) {
     EXPECT(size_in_pages() < before + 1000); /* two handles */
 }
 
+/* A child that frees the handle takes nothing from its parent, whose loop still wakes up. */
+static void free_in_child(struct identity *daemon) {
+    EXPECT(identity_ask(daemon, IDENTITY_WORDS("check", "x")) == IDENTITY_OK);
+    pid_t child = fork();
+    EXPECT(child >= 0);
+    if (child == 0) identity_free(daemon), _exit(0);
+    int status = 1;
+    pid_t ended;
+    do ended = waitpid(child, &status, 0); while (ended < 0 && errno == EINTR);
+    EXPECT(ended == child && status == 0);
+    EXPECT(identity_send(daemon, IDENTITY_WORDS("check", "x")) == 0);
+    int kind;
+    while ((kind = identity_process(daemon)) == IDENTITY_NOTHING) {
+        struct pollfd poller = {identity_fd(daemon), (short)identity_events(daemon), 0};
+        int ready;
+        do ready = poll(&poller, 1, 30000); while (ready < 0 && errno == EINTR);
+        EXPECT(ready == 1);
+    }
+    EXPECT(kind == IDENTITY_OK);
+}
+
 int main(void) {
-    identity *daemon, *other;
+    struct identity *daemon, *other;
     char path[200];
     memset(path, 'x', sizeof path);
     path[199] = '\0';
@@ -231,6 +253,7 @@ int main(void) {
     refuse_at_once(daemon);
     ask_in_loop(daemon);
     close_on_exec(daemon);
+    free_in_child(daemon);
     EXPECT(identity_fd(daemon) == descriptor);
     /* A handle with requests in every state is freed. */
     EXPECT(identity_send(daemon, IDENTITY_WORDS("get", "uuid", "count=10")) == 0);

@@ -19,7 +19,7 @@ class BuildTest(unittest.TestCase):
     def test_the_header_is_one_of_c_and_of_cxx(self):
         for language, standard in (("c", "c11"), ("c++", "c++11"), ("c++", "c++20")):
             source = FOLDER / "header"
-            source.write_text("#include <identity.h>\nint main(void) { return identity_events((identity *)0); }\n")
+            source.write_text("#include <identity.h>\nint main(void) { return identity_events((struct identity *)0); }\n")
             options = ["-x", language, f"-std={standard}", *WARNINGS, f"-I{LIBRARY}", "-fsyntax-only"]
             subprocess.run(["gcc", *options, source], check=True)
 

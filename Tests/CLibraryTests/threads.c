@@ -8,7 +8,7 @@ enum { THREADS = 100, CHANGES = 20 };
 
 static void *work(void *argument) {
     char account[32];
-    identity *daemon, *follower;
+    struct identity *daemon, *follower;
     const char *topic = "item";
     snprintf(account, sizeof account, "account=thread-%d", *(int *)argument);
     EXPECT(identity_new(&daemon, NULL) == 0 && identity_new(&follower, NULL) == 0);

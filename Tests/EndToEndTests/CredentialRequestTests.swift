@@ -21,7 +21,8 @@ struct CredentialRequestTests {
     #expect(try daemon.client().ask(item) == ["OK created"])
     let answer = try request("\(UUID().uuidString.prefix(4).lowercased())/unit/web.service/secret").zeros()
     #expect(answer.count == Bound.failingAnswer && answer.areAll)
-    try daemon.waitForLog("The start of web.service fails, because its credential secret cannot be given")
+    try daemon.waitForLog(
+      "A connection was refused: for a credential of web.service: user:0 (uid 0) lacks the control group")
   }
 
   @Test(.enabled(if: isRoot, "only root can be a service manager"))
@@ -31,6 +32,15 @@ struct CredentialRequestTests {
     try wait("each has its beginning") { sending.allSatisfy(\.hasInput) }
     let next = try request("b/unit/web.service/\(UUID())")
     let last = try request("c/unit/web.service/\(UUID())")
+    // A client that goes while it waits leaves nothing.
+    let count = { try daemon.client().statusValue("connections") }
+    let before = try count()
+    do {
+      let gone = try request("d/unit/web.service/\(UUID())")
+      try wait("it is there") { try count() != before }
+      #expect(!gone.hasInput)
+    }
+    try wait("it has gone") { try count() == before }
     // Requests of other connections are answered meanwhile.
     #expect(try daemon.client().ask("check x") == ["OK invalid"])
     #expect(!next.hasInput && !last.hasInput)
@@ -39,6 +49,22 @@ struct CredentialRequestTests {
     #expect(try next.zeros().count == Bound.failingAnswer)
     #expect(try last.zeros().count == Bound.failingAnswer)
     for client in sending { #expect(try client.zeros().count == Bound.failingAnswer) }
+  }
+
+  @Test(.enabled(if: isRoot, "only root can be a service manager"))
+  func `a request beyond the bound of connections gets no text for a secret`() throws {
+    daemon.end()
+    try daemon.start(configuration: "[Limits]\nConnections=32\nReservedConnections=1\n")
+    var clients: [Client] = []
+    while true {
+      let client = try daemon.client()
+      guard try client.ask("check x") == ["OK invalid"] else { break }
+      clients.append(client)
+    }
+    #expect(clients.count == 32)
+    #expect(try request("e/unit/web.service/\(UUID())").zeros().count == Bound.failingAnswer)
+    // Any other connection is refused.
+    #expect(try daemon.client().rest().first?.hasPrefix("ERR busy") == true)
   }
 
   @Test(arguments: ["0123456789abcdef0/unit/a.service/b", "A/unit/a.service/b", "/unit/a.service/b", "a/unit/b", "a"])

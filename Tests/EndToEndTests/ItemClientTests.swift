@@ -134,7 +134,10 @@ struct ItemClientTests {
       (["item", "add", "service=s"], 2, "--data-file=-"), (["Item", "Put", "service=s"], 2, "--data-file=-"),
       (["item", "add", "data=AAAA", "--data-file=FILE"], 2, "'data=' cannot be combined"),
       (["item", "update", "Data=AAAA", "--data-file=-"], 2, "'data=' cannot be combined"),
-      (["item", "read", "--data-file=FILE"], 2, "'item put', 'item update', 'key protect' and 'key recover'"),
+      (
+        ["item", "read", "--data-file=FILE"], 2,
+        "'item put', 'item update', 'credential put', 'key protect' and 'key recover'"
+      ),
       (["item", "--data-file=FILE"], 2, "'--data-file' is only for"),
       (["status", "--data-file=FILE"], 2, "is only for"),
       (["item", "find", "--raw"], 2, "'--raw' is only for 'item read'"), (["get", "device", "--raw"], 2, "'--raw'"),
@@ -161,7 +164,10 @@ struct ItemClientTests {
       (["item", "put", "data="], 2, "--allow-empty"), (["item", "update", "Data="], 2, "nothing was sent"),
       (["token", "put", "fcm", "--token-file=-"], 7, "never empty"),
       (["token", "invalidate", "fcm", "--token-file=FILE"], 7, "'token delete'"),
-      (["item", "read", "--allow-empty"], 2, "'--allow-empty' is only for 'item add', 'item put' and 'item update'"),
+      (
+        ["item", "read", "--allow-empty"], 2,
+        "'--allow-empty' is only for 'item add', 'item put', 'item update' and 'credential put'"
+      ),
     ] as [([String], Int32, String)])
   func `an empty value is refused before the daemon is asked`(words: [String], status: Int32, said: String) throws {
     let daemon = try played()

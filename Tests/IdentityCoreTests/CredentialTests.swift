@@ -9,7 +9,8 @@ struct CredentialTests {
   @Test(arguments: [
     ("0465d1877c659a0e/unit/foo@bar.service/item.mail.alice", "foo@bar.service", "item.mail.alice"),
     ("0/unit/a\\x2db@c:d.service/x", "a\\x2db@c:d.service", "x"),
-    ("f/unit/é.service/~", "é.service", "~"),
+    ("f/unit/é.service/~", "é.service", "~"), ("f/unit/a.service/my secret", "a.service", "my secret"),
+    ("f/unit/a.service/b\n", "a.service", "b\n"),
   ])
   func `a name has digits, the unit and the credential`(name: String, unit: String, credential: String) {
     #expect(parsed(name)?.unit == Text(unit) && parsed(name)?.name == Text(credential))
@@ -18,12 +19,13 @@ struct CredentialTests {
   @Test(arguments: [
     "", "0", "0/unit/", "0/unit/a.service", "0/unit//b", "0/unit/a.service/", "0/unit/a/b/c", "/unit/a.service/b",
     "0F/unit/a.service/b", "g/unit/a.service/b", "00000000000000000/unit/a.service/b", "0/Unit/a.service/b",
-    "0/unit/a\0.service/b", "0/unit/a.service/b\n", "0/unit/a.service/b c",
   ])
   func `other names are no requests`(name: String) { #expect(parsed(name) == nil) }
 
-  @Test func `bytes that are not UTF-8 are no request`() {
-    #expect(CredentialRequest(peerName: Array("0/unit/a.service/".utf8) + [0xff]) == nil)
+  /// Without an answer, the unit would start.
+  @Test func `bytes that are not UTF-8 are a request for nothing`() {
+    let request = CredentialRequest(peerName: Array("0/unit/a.service/".utf8) + [0xff])
+    #expect(request?.unit == "a.service" && request?.name == "\u{fffd}")
   }
 
   /// A peer, and the group of credentials that it gets for `web.service`; nil if it is refused.

@@ -52,7 +52,7 @@ struct LogTextTests {
     ]
     + [
       CredentialRequest(peerName: Array("1/unit/a\u{2028}.service/b\u{2028}".utf8)).map {
-        .credentialRefused($0, owner: 1, .notFound(hostile), by: .stranger)
+        .credentialRefused($0, owner: 1, isOwnDaemon: false, .notFound(hostile), by: .stranger)
       }
     ].compactMap(\.self)
     + [

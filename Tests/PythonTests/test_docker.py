@@ -161,6 +161,9 @@ class DockerTest(DaemonCase):
             '"hunter2"',
             '{"Secret":["hunter2"]}',
             json.dumps({"ServerURL": "a", "Username": "b", "Secret": "hunter2" * 5_000}),
+            json.dumps({"ServerURL": "a", "Username": "b", "Secret": "hunter2" * 8_500}),
+            json.dumps({"ServerURL": "a\0", "Username": "b", "Secret": "hunter2"}),
+            '["hunter2",' + "[" * 50_000,
             '{"ServerURL":"a","Username":"b","Secret":"hunter2\\ud800"}',
             '"hunter2' * 50_000,
         ):

@@ -159,6 +159,9 @@ class GitTest(DaemonCase):
         self.assertEqual(self.helper("get", scope.replace("8443", "443"))[1], "")
         self.assertEqual(self.helper("get", scope.replace("https", "http"))[1], "")
         self.assertEqual(self.helper("get", scope + "path=x/z.git\n")[1], "")
+        # A description without a host means no host, and not any.
+        self.assertEqual(self.helper("get", "protocol=https\npath=x/y.git\n"), (0, "", ""))
+        self.helper("erase", "protocol=https\npath=x/y.git\n")
         # Another password than that to erase stays.
         self.helper("erase", scope + "username=a@b\npassword=other\n")
         self.assertEqual(len(self.client.ask(verbs.item_find(service="git-credential"))), 4)
@@ -182,6 +185,7 @@ class GitTest(DaemonCase):
         long_path = f"{scope}path={'x' * 300}\nusername=a\npassword=hunter2\n"
         for text in (
             scope + "username=a\npassword=" + "hunter2" * 6_000,
+            scope + "username=a\npassword=" + "hunter2" * 8_500,  # no line of the protocol
             scope + "hunter2\n",
             long_path,
             "password=hunter2" * 50_000,

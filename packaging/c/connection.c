@@ -26,12 +26,12 @@ static int64_t now(void) { /* microseconds */
     return (int64_t)time.tv_sec * 1000000 + time.tv_nsec / 1000;
 }
 
-void restart_deadline(identity *handle) {
+void restart_deadline(struct identity *handle) {
     handle->deadline = handle->pending > 0 && handle->timeout >= 0 ? now() + handle->timeout * INT64_C(1000) : 0;
 }
 
 /* Records an error, or 0, and returns it as the functions of the library do. */
-int result_of(identity *handle, int error) {
+int result_of(struct identity *handle, int error) {
     handle->code = NULL;
     bool is_absent = error == ENOENT || error == ECONNREFUSED;
     handle->text = error == 0            ? ""
@@ -43,14 +43,14 @@ int result_of(identity *handle, int error) {
     return -error;
 }
 
-void forget_request(identity *handle) {
+void forget_request(struct identity *handle) {
     drop(&handle->request.buffer, used(&handle->request.buffer));
     handle->request.words = handle->request.operands = 0;
     handle->request.fault = 0;
 }
 
 /* Queues the request that was put together, and begins the next one. */
-int queue(identity *handle) {
+int queue(struct identity *handle) {
     struct request *request = &handle->request;
     int fault = request->fault ? request->fault : request->words == 0 ? EINVAL : 0;
     if (IDENTITY_LINE_BYTES - handle->output.end < IDENTITY_REQUEST_BYTES) compact(&handle->output);
@@ -64,13 +64,16 @@ int queue(identity *handle) {
     return result_of(handle, fault);
 }
 
-/* Another process can hold the socket after fork(2), so that close(2) alone would not remove it from the set. */
-static void close_socket(identity *handle) {
-    if (handle->socket >= 0) epoll_ctl(handle->waiter, EPOLL_CTL_DEL, handle->socket, NULL), close(handle->socket);
+/* Another process can hold the socket after fork(2), so that close(2) alone would not remove it from the set. The set
+ * is that of the process that made the handle, so a child leaves it alone. */
+static void close_socket(struct identity *handle) {
+    if (handle->socket >= 0 && handle->process == getpid())
+        epoll_ctl(handle->waiter, EPOLL_CTL_DEL, handle->socket, NULL);
+    if (handle->socket >= 0) close(handle->socket);
     handle->socket = -1;
 }
 
-void disconnect(identity *handle) {
+void disconnect(struct identity *handle) {
     close_socket(handle);
     drop(&handle->input, used(&handle->input));
     drop(&handle->output, used(&handle->output));
@@ -80,14 +83,14 @@ void disconnect(identity *handle) {
 }
 
 /* Sets the moment of the next attempt to connect. A part is as random as the present, so that many clients spread. */
-static void pause_attempts(identity *handle) {
+static void pause_attempts(struct identity *handle) {
     int64_t present = now();
     handle->retry = present + handle->pause / 2 + present % (handle->pause / 2);
     handle->pause = handle->pause * 2 < LAST_PAUSE ? handle->pause * 2 : LAST_PAUSE;
 }
 
 /* Ends a connection that is of no more use. A follower that has followed connects again, and tells a loss once. */
-static int broken(identity *handle, int error) {
+static int broken(struct identity *handle, int error) {
     disconnect(handle);
     int result = result_of(handle, error);
     if (!handle->follows) return result;
@@ -98,7 +101,7 @@ static int broken(identity *handle, int error) {
     return IDENTITY_LOST;
 }
 
-static int subscribe(identity *handle) {
+static int subscribe(struct identity *handle) {
     struct request *request = &handle->request;
     char number[24];
     forget_request(handle); /* that of a caller who sends none to a follower */
@@ -113,14 +116,14 @@ static int subscribe(identity *handle) {
 }
 
 /* Returns -EAGAIN if the queue of the daemon's socket is full. */
-static int connect_socket(identity *handle) {
+static int connect_socket(struct identity *handle) {
     struct epoll_event event = {.events = EPOLLIN};
     handle->socket = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (handle->socket < 0 || epoll_ctl(handle->waiter, EPOLL_CTL_ADD, handle->socket, &event) < 0) return -errno;
     return connect(handle->socket, (struct sockaddr *)&handle->address, sizeof handle->address) < 0 ? -errno : 0;
 }
 
-static void send_output(identity *handle) {
+static void send_output(struct identity *handle) {
     struct buffer *output = &handle->output;
     bool was_blocked = handle->blocked;
     handle->blocked = false;
@@ -135,7 +138,7 @@ static void send_output(identity *handle) {
 }
 
 /* Returns 1 for bytes, 0 for none yet, -ECONNRESET at the end. */
-static int receive(identity *handle) {
+static int receive(struct identity *handle) {
     struct buffer *input = &handle->input;
     ssize_t count;
     if (IDENTITY_LINE_BYTES - input->end < RECEIVED_BYTES) compact(input);
@@ -146,7 +149,7 @@ static int receive(identity *handle) {
     return count > 0 ? 1 : count < 0 && errno == EAGAIN ? 0 : -ECONNRESET;
 }
 
-static int begin_following(identity *handle) {
+static int begin_following(struct identity *handle) {
     const char *epoch = identity_field(handle, "epoch");
     int64_t number = decimal(identity_word(handle, 0));
     if (number < 0 || (epoch && strlen(epoch) >= EPOCH_BYTES)) return broken(handle, EBADMSG);
@@ -157,7 +160,7 @@ static int begin_following(identity *handle) {
     return IDENTITY_OK;
 }
 
-static int refused(identity *handle, char *text) {
+static int refused(struct identity *handle, char *text) {
     char *end = strchr(text, ' '), *code = handle->words.buffer.bytes;
     int error = EREMOTEIO;
     if (!end || end == text) return broken(handle, EBADMSG);
@@ -179,12 +182,13 @@ static int refused(identity *handle, char *text) {
         result = IDENTITY_GAP;
     } else if (handle->follows) broken(handle, error);
     else handle->pending--, restart_deadline(handle);
+    if (result == IDENTITY_NOTHING) return result;
     handle->code = code;
     handle->text = code + (end - text) + 1;
     return result;
 }
 
-static int take_event(identity *handle, int64_t number) {
+static int take_event(struct identity *handle, int64_t number) {
     const char *topic = identity_word(handle, 0);
     bool is_lag = topic && !strcmp(topic, "lag");
     int64_t moved = is_lag ? decimal(identity_field(handle, "from")) : number;
@@ -197,7 +201,7 @@ static int take_event(identity *handle, int64_t number) {
 }
 
 /* Interprets the last line. Returns its kind, IDENTITY_NOTHING to skip it, or an error. */
-static int interpret(identity *handle) {
+static int interpret(struct identity *handle) {
     char *line = handle->input.bytes + handle->input.start;
     line[handle->line - 1] = '\0';
     if (strlen(line) + 1 != handle->line) return broken(handle, EBADMSG); /* a NUL */
@@ -216,7 +220,7 @@ static int interpret(identity *handle) {
     return prefix == 1 ? IDENTITY_ROW : handle->follows ? begin_following(handle) : IDENTITY_OK;
 }
 
-void forget_line(identity *handle) {
+void forget_line(struct identity *handle) {
     drop(&handle->input, handle->line);
     drop(&handle->words.buffer, used(&handle->words.buffer));
     if (handle->line > 0) handle->scanned = 0;
@@ -224,7 +228,7 @@ void forget_line(identity *handle) {
 }
 
 /* Takes the next line that concerns the caller. */
-static int take_line(identity *handle) {
+static int take_line(struct identity *handle) {
     for (;;) {
         const char *start = handle->input.bytes + handle->input.start;
         const char *end = memchr(start + handle->scanned, '\n', used(&handle->input) - handle->scanned);
@@ -237,9 +241,9 @@ static int take_line(identity *handle) {
     }
 }
 
-static bool wants_connection(const identity *handle) { return handle->follows || used(&handle->output) > 0; }
+static bool wants_connection(const struct identity *handle) { return handle->follows || used(&handle->output) > 0; }
 
-int identity_process(identity *handle) {
+int identity_process(struct identity *handle) {
     int result = IDENTITY_NOTHING, received = 0;
     forget_line(handle);
     result_of(handle, 0);
@@ -263,14 +267,14 @@ int identity_process(identity *handle) {
     return result == IDENTITY_NOTHING && is_late ? broken(handle, ETIMEDOUT) : result;
 }
 
-int identity_timeout(const identity *handle) {
+int identity_timeout(const struct identity *handle) {
     int64_t moment = handle->socket < 0 && wants_connection(handle) ? handle->retry : INT64_MAX;
     if (handle->deadline && handle->deadline < moment) moment = handle->deadline;
     if (handle->again) return 0;
     return moment == INT64_MAX ? -1 : moment < now() ? 0 : (int)((moment - now()) / 1000 + 1);
 }
 
-int identity_next(identity *handle) {
+int identity_next(struct identity *handle) {
     restart_deadline(handle);
     for (;;) {
         int result = identity_process(handle);

@@ -11,7 +11,7 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-typedef struct identity identity;
+struct identity; /* a handle */
 
 #define IDENTITY_REQUEST_BYTES 65536 /* the largest request, its line end included */
 #define IDENTITY_REQUEST_WORDS 256
@@ -31,62 +31,64 @@ enum {
 
 /* Creates a handle, which connects at its first request. path: NULL for $IDENTITYD_SOCKET, else the system's socket.
  * Returns 0, -ENAMETOOLONG, or an error of mmap(2) or epoll_create1(2). */
-int identity_new(identity **handle, const char *path);
+int identity_new(struct identity **handle, const char *path);
 /* Closes, wipes and frees a handle, which may be NULL. */
-void identity_free(identity *handle);
+void identity_free(struct identity *handle);
 /* Limits the wait for a reply, and for each of its lines. Milliseconds, 60,000 at first; negative for no limit. */
-void identity_set_timeout(identity *handle, int milliseconds);
+void identity_set_timeout(struct identity *handle, int milliseconds);
 
 /* Adds a word to the next request: an attribute, or with name NULL a positional word. A failure stays until the
  * request is sent. Returns 0, -EINVAL (a wrong name, or subscribe), -E2BIG, -EMSGSIZE, or -EBUSY (the handle follows
  * events). */
-int identity_add(identity *handle, const char *name, const char *value);
+int identity_add(struct identity *handle, const char *name, const char *value);
 /* Adds an attribute with the bytes in Base64. */
-int identity_add_data(identity *handle, const char *name, const void *bytes, size_t length);
+int identity_add_data(struct identity *handle, const char *name, const void *bytes, size_t length);
 /* Queues the next request after these words, which may be none: a word that begins with NAME= is an attribute. Returns
  * 0, an error of identity_add(), -EINVAL (no word), or -EAGAIN (too much waits to be sent). */
-int identity_send(identity *handle, const char *const *words, size_t count);
+int identity_send(struct identity *handle, const char *const *words, size_t count);
 /* Sends the next request, and waits for the first line of its reply. Skips what is left of earlier replies. Returns
  * IDENTITY_ROW, IDENTITY_OK, or an error of identity_send() or identity_process(). */
-int identity_ask(identity *handle, const char *const *words, size_t count);
+int identity_ask(struct identity *handle, const char *const *words, size_t count);
 /* Waits for the next line. Returns its kind, an error of identity_process(), or -ENODATA (none is awaited). */
-int identity_next(identity *handle);
+int identity_next(struct identity *handle);
+#ifndef __cplusplus /* which has no compound literals */
 #define IDENTITY_WORDS(...) \
     (const char *const[]){__VA_ARGS__}, sizeof((const char *const[]){__VA_ARGS__}) / sizeof(const char *)
+#endif
 
 /* Follows events from now on, instead of requests. topics: none for all. since: a number of identity_sequence(), with
  * its epoch or NULL, or IDENTITY_SINCE_…. Returns 0, -EINVAL, -EMSGSIZE, or -EBUSY (requests were sent or added). */
-int identity_follow(identity *handle, const char *const *topics, size_t count, int64_t since, const char *epoch);
+int identity_follow(struct identity *handle, const char *const *topics, size_t count, int64_t since, const char *epoch);
 /* The number of the last event or of the position; negative while unknown. */
-int64_t identity_sequence(const identity *handle);
+int64_t identity_sequence(const struct identity *handle);
 /* The epoch of the number; NULL while unknown. */
-const char *identity_epoch(const identity *handle);
+const char *identity_epoch(const struct identity *handle);
 
 /* The descriptor to wait for, always the same, and the poll(2) events to wait for. */
-int identity_fd(const identity *handle);
-int identity_events(const identity *handle);
+int identity_fd(const struct identity *handle);
+int identity_events(const struct identity *handle);
 /* Milliseconds until identity_process() is due even if the descriptor is not ready: 0 for now, -1 for never. */
-int identity_timeout(const identity *handle);
+int identity_timeout(const struct identity *handle);
 /* Connects, sends and receives as far as possible without a wait. Returns the kind of the next line, or an error: if
  * identity_code() is not NULL, the daemon refused a request. Else the connection ended, with all requests that have no
  * reply: -ENOENT, -ECONNREFUSED, -ECONNRESET, -ETIMEDOUT, -EBADMSG (no line of the protocol), -EMSGSIZE (too long)… */
-int identity_process(identity *handle);
+int identity_process(struct identity *handle);
 
 /* The code of the refusal, such as "not-found"; NULL if the last result was none. */
-const char *identity_code(const identity *handle);
+const char *identity_code(const struct identity *handle);
 /* The reason of the last error, for people. */
-const char *identity_text(const identity *handle);
+const char *identity_text(const struct identity *handle);
 /* The last line as received, without its end; "" if there is none. */
-const char *identity_line(const identity *handle);
+const char *identity_line(const struct identity *handle);
 /* A positional word of the last line after *, OK, or EVENT and its number; NULL if there are not so many. */
-const char *identity_word(const identity *handle, size_t index);
+const char *identity_word(const struct identity *handle, size_t index);
 /* The value of a field of the last line; NULL if there is none. */
-const char *identity_field(const identity *handle, const char *name);
+const char *identity_field(const struct identity *handle, const char *name);
 /* The field at an index. Returns 1, or 0 if there are not so many. */
-int identity_field_at(const identity *handle, size_t index, const char **name, const char **value);
+int identity_field_at(const struct identity *handle, size_t index, const char **name, const char **value);
 /* The bytes of a field in Base64, or with bytes NULL only their number. Returns the number, -ENOENT, -ENOSPC or
  * -EBADMSG. */
-int identity_data(const identity *handle, const char *name, void *bytes, size_t size);
+int identity_data(const struct identity *handle, const char *name, void *bytes, size_t size);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

@@ -1,6 +1,7 @@
 /* The parts of the library that its files share. SPDX-License-Identifier: MIT */
 #include "identity.h"
 #include <stdbool.h>
+#include <sys/types.h>
 #include <sys/un.h>
 
 enum { FIRST_PAUSE = 20000, LAST_PAUSE = 1000000, EPOCH_BYTES = 256 };
@@ -16,6 +17,7 @@ struct words { struct buffer buffer; size_t positional, fields; };
 struct identity {
     struct sockaddr_un address;
     int socket, waiter, timeout; /* the connection, or -1; the epoll set that holds it; milliseconds */
+    pid_t process; /* that made the handle */
     struct request request;
     struct words words; /* of the last line */
     struct buffer output, input, topics;
@@ -41,9 +43,9 @@ int decode_data(const char *text, unsigned char *data, size_t size);
 int64_t decimal(const char *text);
 
 /* connection.c */
-int result_of(identity *handle, int error);
-void restart_deadline(identity *handle);
-void forget_request(identity *handle);
-int queue(identity *handle);
-void disconnect(identity *handle);
-void forget_line(identity *handle);
+int result_of(struct identity *handle, int error);
+void restart_deadline(struct identity *handle);
+void forget_request(struct identity *handle);
+int queue(struct identity *handle);
+void disconnect(struct identity *handle);
+void forget_line(struct identity *handle);

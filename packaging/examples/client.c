@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int fail(identity *daemon, int error) {
+static int fail(struct identity *daemon, int error) {
   const char *code = identity_code(daemon), *text = identity_text(daemon);
   fprintf(stderr, "client: %s%s%s\n", code ? code : strerror(-error), code ? " " : ": ", text);
   return code ? 1 : 3;
@@ -22,7 +22,7 @@ static const char *after_first_word(const char *line) {
 int main(int count, char **words) {
   int follows = count > 1 && !strcmp(words[1], "follow"), kind = IDENTITY_NOTHING;
   long long since = follows && count > 2 ? atoll(words[2]) : IDENTITY_SINCE_NOW;
-  identity *daemon;
+  struct identity *daemon;
   int result = identity_new(&daemon, NULL);
   if (result < 0) return fprintf(stderr, "client: %s\n", strerror(-result)), 3;
   if (follows) result = identity_follow(daemon, NULL, 0, since, count > 3 ? words[3] : NULL);

@@ -118,7 +118,11 @@ final class Admission {
     } catch {
       throw ConnectionRefusal(failedAttestation: error, of: principal(of: socket))
     }
-    if let refusal = connections.refusal(of: attested.peer.held, limits) { throw refusal }
+    if let refusal = connections.refusal(of: attested.peer.held, limits),
+      !isAdmittedAllTheSame(socket, attested.peer.held.peer)
+    {
+      throw refusal
+    }
     if attested.peer !== rules.latest {
       attested.peer.held = processes.held(attested.peer.held)
       uses.note(attested.peer.held.peer)
@@ -126,6 +130,16 @@ final class Admission {
       rules.latest = attested.peer
     }
     return attested
+  }
+
+  /// Returns whether a connection beyond the bounds is the service manager's request for a credential. The text of a
+  /// refusal would be the credential, and the unit would start with it.
+  private func isAdmittedAllTheSame(_ socket: borrowing Descriptor, _ peer: Peer) -> Bool {
+    guard peer.userID == 0, !peer.place.isContained,
+      connections.count < limits.connections + Bound.credentialConnections,
+      let name = try? socket.abstractNameOfPeer()
+    else { return false }
+    return CredentialRequest(peerName: name) != nil
   }
 
   /// Returns the principal of a peer that could not be attested, by its user alone; nil if the user is unknown.

@@ -127,7 +127,7 @@ final class ConnectionService: TurnService {
     if interest.hasAny(of: .input) { connection.mayHaveInput = true }
     if interest.hasAny(of: .exceptional) {
       connection.readsToTheEnd = true
-      if interest.hasAny(of: .failed) { connection.session.hangUp() }
+      if interest.hasAny(of: .failed), closer.hangUp(connection) { return }
     }
     if isTurn, !connection.isWaitingForTurn { serve(connection) } else { scheduler.enqueue(connection) }
   }
@@ -315,6 +315,7 @@ final class ConnectionService: TurnService {
     case .end: closer.end(connection)
     case .close: closer.close(connection)
     case .park:
+      dispatcher.markFailing(connection)
       closer.park(connection)
       // Events from here on are for the next run.
       try? updateInterest(of: connection)

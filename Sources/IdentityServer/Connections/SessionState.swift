@@ -189,6 +189,9 @@ extension SessionState {
     }
   }
 
+  /// Whether the answer that makes the start of a unit fail is under way, or waits for its turn.
+  var isFailing: Bool { if case .failure = answer { true } else { false } }
+
   /// Whether the objects of a change are looked for.
   var isSearching: Bool { if case .search = answer { true } else { false } }
 
@@ -308,8 +311,8 @@ extension SessionState {
       if isClosing || hasEnded || stop == .closingConnections { return .end }
     }
     guard stop == .handingOver || stop == .handoverDue else { return .rest }
-    // A handover record does not contain the position in a long answer.
-    if stop == .handoverDue, hasLongAnswer { return .close }
+    // A handover record does not contain the position in a long answer. One that makes a start fail begins again.
+    if stop == .handoverDue, hasLongAnswer, !isFailing { return .close }
     return isIdle || (stop == .handoverDue && !isAtWriter) ? .park : .rest
   }
 }

@@ -86,7 +86,7 @@ package enum LogEvent: Sendable {
   case acceptPaused(String)
   case noStopTimer(String)
   case storeNotClosed(String)
-  case credentialRefused(CredentialRequest, owner: UInt32?, Refusal, by: Originator)
+  case credentialRefused(CredentialRequest, owner: UInt32?, isOwnDaemon: Bool, Refusal, by: Originator)
   case connectionFailed(app: Text, processID: Int32, reason: String, by: Originator)
   case entriesDropped(Int)
   case entriesSuppressed(Principal?, Int)
@@ -188,9 +188,9 @@ package enum LogEvent: Sendable {
         .error, "9e1a64351e06491d839f2217f1a958d7", "Configuration refused, the previous one stays in force: \(text)")
     case .connectionRefused(let reason, _):
       make(.warning, "83dc46dbddc34885b4f82aa89e1ccaa1", "A connection was refused: \(reason).")
-    case .credentialRefused(let request, let owner, let refusal, _):
+    case .credentialRefused(let request, let owner, let isOwnDaemon, let refusal, _):
       make(
-        .error, "d0b4ca5d10414e7a9c2c1b6f0f3b7e52", request.reason(owner: owner, refusal),
+        .error, "d0b4ca5d10414e7a9c2c1b6f0f3b7e52", request.reason(owner: owner, isOwnDaemon: isOwnDaemon, refusal),
         [("IDENTITYD_UNIT", "\(request.unit)"), ("IDENTITYD_CREDENTIAL", "\(request.name)")])
     case .managerNotTold(let reason):
       make(
@@ -229,7 +229,7 @@ package enum LogEvent: Sendable {
     case .noMachineIdentifier(_, let originator), .deviceMade(_, _, _, let originator),
       .appInstalled(_, let originator), .appUninstalled(_, let originator),
       .identifierChanged(_, _, let originator), .secretDamaged(_, let originator),
-      .connectionRefused(_, let originator), .credentialRefused(_, _, _, let originator),
+      .connectionRefused(_, let originator), .credentialRefused(_, _, _, _, let originator),
       .connectionFailed(_, _, _, let originator):
       originator
     case .sealed, .keyRotated, .recoveryKeySet, .keyRecovered, .configurationLoaded, .configurationWarning,
@@ -254,11 +254,24 @@ package enum LogEvent: Sendable {
 
 extension CredentialRequest {
   /// The reason why a unit does not get the credential, with the command that stores it.
-  fileprivate func reason(owner: UInt32?, _ refusal: Refusal) -> String {
-    let reason = "The start of \(unit) fails, because its credential \(name) cannot be given: \(refusal.text)"
-    guard case .notFound = refusal else { return "\(reason)." }
-    let of = owner.map { " owner=\($0)" } ?? ""
-    return "\(reason). Run 'identityctl credential put \(unit) \(name)\(of)', and start the unit again."
+  fileprivate func reason(owner: UInt32?, isOwnDaemon: Bool, _ refusal: Refusal) -> String {
+    let reason = "The start of \(unit) fails, because its credential \(name) cannot be given: \(refusal.text)."
+    guard case .notFound = refusal else { return reason }
+    let user = isOwnDaemon ? " --user" : ""
+    let of = isOwnDaemon ? "" : owner.map { " owner=\($0)" } ?? ""
+    let command = "identityctl\(user) credential put \(Self.quoted(unit)) \(Self.quoted(name))\(of) --data-file=-"
+    return "\(reason) To store it, run this with the secret as input, and start the unit again: \(command)"
+  }
+
+  /// Returns a word for a shell. The name of a credential can be chosen by a user, and the command is for an admin.
+  private static func quoted(_ word: Text) -> String {
+    let text = "\(word)"
+    let isPlain = text.utf8.allSatisfy { byte in
+      (0x30...0x39).contains(byte) || (0x41...0x5a).contains(byte) || (0x61...0x7a).contains(byte)
+        || "-._@:".utf8.contains(byte)
+    }
+    return isPlain
+      ? text : "'\(text.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "'\\''"))'"
   }
 }
 

@@ -1,5 +1,7 @@
 import Attestation
 import IdentityCore
+import IdentityWire
+import LinuxSystem
 
 /// The answers that make the start of a unit fail, because its credential cannot be given.
 ///
@@ -10,6 +12,8 @@ final class CredentialFailures {
   private let scheduler: TurnScheduler
   private let log: LogSink
   private var missing: MissingCredential
+  /// Limits the time for an answer.
+  var limit: (ConnectionToken) -> Void = { _ in }
   /// The answers of each principal that has some.
   private var answers: [Principal: Answers] = [:]
 
@@ -37,9 +41,7 @@ final class CredentialFailures {
   /// Logs the reason, and begins the failing answer, or has it wait for its turn.
   func begin(for connection: Connection, _ request: CredentialRequest, _ refusal: Refusal) {
     if case .notFound = refusal, missing == .empty { return }
-    log(
-      .credentialRefused(
-        request, owner: connection.peer.place.owner, refusal, by: connection.held.originator))
+    log(event(connection, request, refusal))
     let principal = connection.held.principal
     if answers[principal, default: Answers()].sending.count < Bound.failingAnswersAtOnce {
       send(connection)
@@ -49,15 +51,32 @@ final class CredentialFailures {
     }
   }
 
+  /// Returns the entry for the log. The refusal of a peer that is in another unit is no entry about the unit that it
+  /// names.
+  private func event(_ connection: Connection, _ request: CredentialRequest, _ refusal: Refusal) -> LogEvent {
+    let originator = connection.held.originator
+    if case .denied = refusal {
+      return .connectionRefused(reason: "for a credential of \(request.unit): \(refusal.text)", by: originator)
+    }
+    let owner = connection.peer.place.owner
+    return .credentialRefused(
+      request, owner: owner, isOwnDaemon: owner != nil && owner == Accounts.ownUserID, refusal, by: originator)
+  }
+
   private func send(_ connection: Connection) {
     answers[connection.held.principal, default: Answers()].sending.insert(connection.token)
     connection.begin(.zeros(left: Bound.failingAnswer))
+    limit(connection.token)
   }
 
   /// Gives the place of a connection that has closed to the next one that waits.
   func end(for connection: Connection) {
     let principal = connection.held.principal
-    guard !answers.isEmpty, answers[principal]?.sending.remove(connection.token) != nil else { return }
+    guard !answers.isEmpty, answers[principal] != nil else { return }
+    guard answers[principal]?.sending.remove(connection.token) != nil else {
+      answers[principal]?.waiting.removeAll { $0 == connection.token }
+      return
+    }
     while let token = answers[principal]?.waiting.first {
       answers[principal]?.waiting.removeFirst()
       guard let next = connections[token] else { continue }

@@ -237,7 +237,23 @@ final class RequestDispatcher {
   /// Answers the request for a credential that the last run has read and not answered, if the connection is one.
   func answerCredentialLeft(by connection: Connection) {
     guard connection.session.hasEnded, !connection.hasInput, !connection.hasOutput else { return }
-    _ = answerCredential(of: connection)
+    guard connection.session.isClosing else {
+      _ = answerCredential(of: connection)
+      return
+    }
+    guard let name = try? connection.descriptor.abstractNameOfPeer(), let request = CredentialRequest(peerName: name)
+    else { return }
+    connection.credential = request
+    encoder.refuse(.unavailable("the daemon was restarted within its answer"), to: connection)
+  }
+
+  /// Marks a connection for the next run, which then sends a whole answer that makes the start of a unit fail. It may have
+  /// got a part of one, so no secret may follow.
+  func markFailing(_ connection: Connection) {
+    guard connection.session.isFailing, connection.outgoing != nil else { return }
+    connection.output = []
+    connection.sent = 0
+    connection.session.close()
   }
 
   /// The index of the verb that reads an item, which a request for a credential counts as.

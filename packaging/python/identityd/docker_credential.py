@@ -7,6 +7,7 @@ import sys
 
 from . import _credentials, verbs
 from ._credentials import Failure, ask
+from .errors import IdentityError
 
 #: The service of the items. Their account is the URL of a registry, and an attribute is the name of the user.
 _SERVICE = "docker-credential"
@@ -35,7 +36,7 @@ def store(data: bytes) -> str:
     given: object = None
     try:
         given = json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         # The error has the input, so it must not become part of the next one.
         pass
     if not isinstance(given, dict):
@@ -116,7 +117,7 @@ def main() -> int:
             raise Failure("the input is too long")
         sys.stdout.write(operations[sys.argv[1]](data))
         sys.stdout.flush()
-    except Failure as failure:
+    except (Failure, IdentityError) as failure:
         print(failure)
         return 1
     except BrokenPipeError:

@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from . import _credentials, verbs
 from ._credentials import Failure, ask
+from .errors import IdentityError
 
 #: The service of the items. Their account is a URL, and their attributes are its parts.
 _SERVICE = "git-credential"
@@ -62,7 +63,13 @@ def _account(parts: dict[str, str]) -> str:
 
 
 def _is_expired(expiry: str | None) -> bool:
-    return expiry is not None and expiry.isascii() and expiry.isdigit() and int(expiry) <= time.time()
+    return expiry is not None and expiry.isascii() and expiry.isdigit() and int(expiry[:20]) <= time.time()
+
+
+def _fitting(wanted: dict[str, str]) -> list[verbs.ItemDescription]:
+    """The items that a description means. One without a host means only those without a host, and never any host."""
+    found = ask(verbs.item_find(service=_SERVICE, attributes=wanted)) or ()
+    return [item for item in found if "host" in wanted or not item.attributes.get("host")]
 
 
 def get(description: Description) -> bytes:
@@ -74,8 +81,7 @@ def get(description: Description) -> bytes:
     wanted = _parts(description)
     if "protocol" not in wanted or not ("host" in wanted or "path" in wanted):
         return b""
-    found = ask(verbs.item_find(service=_SERVICE, attributes=wanted)) or ()
-    for item in sorted(found, key=lambda item: ("path" in item.attributes, item.account)):
+    for item in sorted(_fitting(wanted), key=lambda item: ("path" in item.attributes, item.account)):
         expiry = item.attributes.get("password_expiry_utc")
         read = None if _is_expired(expiry) else ask(verbs.item_read(service=_SERVICE, account=item.account))
         if read is None:
@@ -113,7 +119,7 @@ def erase(description: Description) -> bytes:
     wanted = _parts(description)
     if "protocol" not in wanted or not ("host" in wanted or "path" in wanted):
         return b""
-    for item in ask(verbs.item_find(service=_SERVICE, attributes=wanted)) or ():
+    for item in _fitting(wanted):
         if "password" in description:
             read = ask(verbs.item_read(service=_SERVICE, account=item.account))
             if read is None or not hmac.compare_digest(read.data, description["password"]):
@@ -136,7 +142,7 @@ def main() -> int:
             raise Failure("git sent too much")
         sys.stdout.buffer.write(operation(_description(data)))
         sys.stdout.flush()
-    except Failure as failure:
+    except (Failure, IdentityError) as failure:
         print(f"git-credential-identityd: {failure}", file=sys.stderr)
         return 1
     except BrokenPipeError:

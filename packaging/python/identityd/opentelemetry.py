@@ -52,6 +52,7 @@ class IdentityResourceDetector(ResourceDetector):
 
 def _process() -> str:
     """The name of this process within its session: its number, and its start, since numbers are used again."""
-    with open("/proc/self/stat") as file:
-        start = file.read().rpartition(")")[2].split()[19]
+    # The kernel cuts the name of the program after 15 bytes, also within a character.
+    with open("/proc/self/stat", "rb") as file:
+        start = file.read().rpartition(b")")[2].split()[19].decode()
     return f"opentelemetry {os.getpid()} {start}"
