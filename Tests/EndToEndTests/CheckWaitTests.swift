@@ -144,7 +144,8 @@ struct CheckWaitTests {
   func `a loop whose reason systemd does not tell at once costs ten short waits at most`() throws {
     let (found, trace) = try check(Self.restarting, Self.restarting)
     try expectLoop(found)
-    #expect(trace.waitsInVain.count == 10, "\(trace.waitsInVain.map(\.line))")
+    // On a loaded machine, systemctl may take a moment to end, which is a wait of 5 ms.
+    #expect(trace.waitsInVain.count { $0.limit != 5 } == 10, "\(trace.waitsInVain.map(\.line))")
     #expect(trace.waitsInVain.allSatisfy { $0.limit.map { $0 <= 50 } == true }, "\(trace.waitsInVain.map(\.line))")
     #expect(trace.count("execve", "systemctl") == 10)
     #expect(trace.count("connect", "identityd.sock") == 0)

@@ -41,7 +41,7 @@ struct WordParserTests {
       ("\"\\udc00\"", .invalidEscape), ("\"\\u0000\"", .invalidEscape), ("x l=", .emptyValue), ("x l= y", .emptyValue),
       ("a\tb", .controlCharacter), ("a\u{1}", .controlCharacter), ("\"a\tb\"", .controlCharacter),
       ("a\u{7f}", .controlCharacter), ("a\u{85}", .controlCharacter), ("\"\u{9f}\"", .controlCharacter),
-      ("a\rb", .controlCharacter), ("a\u{0}b", .controlCharacter),
+      ("a\rb", .controlCharacter), ("a\u{0}b", .nul),
     ] as [(String, SyntaxFault)])
   func `a line that does not parse is refused with the reason`(line: String, fault: SyntaxFault) {
     #expect(throws: fault) { try words(line) }
