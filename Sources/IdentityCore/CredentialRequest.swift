@@ -61,6 +61,16 @@ package struct CredentialRequest: Equatable, Sendable {
     owner.map { Text("unit:\(unit)@\($0)") } ?? Text("unit:\(unit)")
   }
 
+  /// Returns the unit and the owner that ``group(of:owner:)`` makes a group of; nil for any other group.
+  package static func unit(of group: Text) -> (unit: Text, owner: UInt32?)? {
+    let mark = Self.group(of: "", owner: nil)
+    guard group.bytes.starts(with: mark.bytes) else { return nil }
+    let owner = group.owner
+    let end = owner.map { "@\($0)".utf8.count } ?? 0
+    let unit = Text(trusted: Array(group.bytes.dropFirst(mark.bytes.count).dropLast(end)))
+    return Self.group(of: unit, owner: owner) == group ? (unit, owner) : nil
+  }
+
   /// Returns whether a unit belongs to identityd itself.
   package static func isOwn(_ unit: Text) -> Bool {
     ["identityd.", "identityd-", "identity-fleet.", "identity-fleet-"].contains { unit.bytes.starts(with: $0.utf8) }

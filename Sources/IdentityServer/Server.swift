@@ -91,7 +91,7 @@ package final class Server {
     handover = Handover(connections, uuids, log)
     scheduler = TurnScheduler(connections, writer)
     publisher = Publisher(state, connections, scheduler)
-    failures = CredentialFailures(connections, scheduler, log, settings)
+    failures = CredentialFailures(connections, scheduler, loop, log, settings)
     encoder = AnswerEncoder(state, connections, secretMemory, uuids, handover, measurements, failures)
     status = StatusAnswers(
       state, connections, lease, boot: lifetimes.boot, socketPath: socketPath, stateDirectory: store.folderPath,
@@ -103,7 +103,7 @@ package final class Server {
       lease, secretMemory, failures)
     closer = ConnectionCloser(
       connections, scheduler, dispatcher, publisher, handover, processes, measurements, readiness, loop, log)
-    failures.limit = { [unowned closer] in closer.limit($0) }
+    failures.close = { [unowned closer] in closer.close($0) }
     service = ConnectionService(
       connections, scheduler, dispatcher, encoder, publisher, handover, processes, closer, known, readiness)
     lifeCycle = LifeCycle(

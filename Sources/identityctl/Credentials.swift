@@ -46,34 +46,25 @@ extension Program {
     let patience = try patience(line)
     var connection = try connect(line, patience)
     let answer = try connection.ask(request, patience)
-    switch answer.final {
-    case .ok:
-      let rows = answer.rows.compactMap(row(ofCredential:)).filter { row in
-        words.owner.map { row["owner"] == Text("\($0)") } ?? true
-      }
-      var end = ReplyLine.Content()
-      end.words = [Text("\(rows.count)")]
-      return try show(.init(rows: rows, final: .ok(end)), to: line.words, line, format)
-    case .error(let code, _) where status(of: code) == ErrorCode.notFound.exitStatus:
-      var end = ReplyLine.Content()
-      end.words = ["0"]
-      return try show(.init(final: .ok(end)), to: line.words, line, format)
-    case .error, .row, .event: return try show(answer, to: line.words, line, format)
+    let status = status(of: answer.final)
+    guard status == ExitStatus.success || status == ErrorCode.notFound.exitStatus else {
+      return try show(answer, to: line.words, line, format)
     }
+    let rows = answer.rows.compactMap(row(ofCredential:)).filter { row in
+      words.owner.map { row["owner"] == Text("\($0)") } ?? true
+    }
+    var end = ReplyLine.Content()
+    end.words = [Text("\(rows.count)")]
+    return try show(.init(rows: rows, final: .ok(end)), to: line.words, line, format)
   }
 
   /// Returns the row of an item; nil if the item is not a credential of a service.
   private static func row(ofCredential item: ReplyLine.Content) -> ReplyLine.Content? {
-    guard let group = item["group"].map({ "\($0)" }), group.hasPrefix("unit:"), let name = item["account"] else {
-      return nil
-    }
-    let parts = group.dropFirst("unit:".count).split(separator: "@")
-    let unit = parts.dropLast(parts.last.flatMap { UInt32($0) } == nil ? 0 : 1).joined(separator: "@")
+    guard let (unit, owner) = item["group"].flatMap({ CredentialRequest.unit(of: $0) }), let name = item["account"]
+    else { return nil }
     var row = ReplyLine.Content()
-    row.words = [Text(unit), name]
-    if let owner = parts.last.flatMap({ UInt32($0) }) {
-      row.attributes.append(.init(name: "owner", value: Text("\(owner)")))
-    }
+    row.words = [unit, name]
+    if let owner { row.attributes.append(.init(name: "owner", value: Text("\(owner)"))) }
     row.attributes += item.attributes.filter { ["created", "modified", "state", "reason"].contains($0.name) }
     return row
   }

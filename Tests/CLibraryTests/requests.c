@@ -42,7 +42,7 @@ static void ask_in_turn(struct identity *daemon) {
     EXPECT(kind == IDENTITY_OK && rows == 10000);
     EXPECT_TEXT(identity_word(daemon, 0), "10000");
 
-    /* What is left of a reply is skipped. */
+    /* The rest of a reply is skipped. */
     EXPECT(identity_ask(daemon, IDENTITY_WORDS("get", "uuid", "count=1000")) == IDENTITY_ROW);
     EXPECT(identity_ask(daemon, IDENTITY_WORDS("ping")) == IDENTITY_OK && identity_word(daemon, 0) == NULL);
 

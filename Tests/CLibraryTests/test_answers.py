@@ -6,7 +6,7 @@ import time, unittest
 from daemons import PlayedDaemon
 from programs import compiled, run
 
-# What a server sends as the reply to "ping", and what the library yields for it.
+# Replies of a server to "ping", and the lines that the library yields for each.
 LINES = [
     (b"OK\n", "ok"),
     (b"* a\n* b\nOK 2\n", "row [a]|row [b]|ok [2]"),

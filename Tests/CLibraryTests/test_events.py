@@ -158,7 +158,7 @@ EVENT = b"EVENT 6 account changed value=a account=a\n"
 
 
 class PlayedEventTest(unittest.TestCase):
-    """What the real daemon does not do, or only at a moment that no test can choose."""
+    """A played daemon: the real one sends these lines never, or only at a moment that no test can choose."""
 
     def follow(self, *turns, words=(0,)):
         server = PlayedDaemon(*turns)

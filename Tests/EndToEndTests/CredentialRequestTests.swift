@@ -52,6 +52,15 @@ struct CredentialRequestTests {
   }
 
   @Test(.enabled(if: isRoot, "only root can be a service manager"))
+  func `clients that do not read make another one wait for a time only`() throws {
+    let stuck = try (1...Bound.failingAnswersAtOnce).map { try request("f\($0)/unit/web.service/\(UUID())") }
+    try wait("each has its beginning") { stuck.allSatisfy(\.hasInput) }
+    #expect(try request("f9/unit/web.service/\(UUID())").zeros().count == Bound.failingAnswer)
+    // Their answers are cut.
+    for client in stuck { #expect(try client.zeros().count < Bound.failingAnswer) }
+  }
+
+  @Test(.enabled(if: isRoot, "only root can be a service manager"))
   func `a request beyond the bound of connections gets no text for a secret`() throws {
     daemon.end()
     try daemon.start(configuration: "[Limits]\nConnections=32\nReservedConnections=1\n")

@@ -200,7 +200,7 @@ final class StorageSweep {
     try swept.restart()
     let seen = try swept.settled()
     isFresh = seen == before[index]
-    // What has no answer, or one that says so, may be there, and then as a whole. What was refused is not.
+    // A change without an answer, or with one that says so, may be there, and then as a whole. A refused one is not.
     let isOpen = answer.hasPrefix("ERR unknown ") || !answer.hasPrefix("ERR ")
     try expect(seen, isDone || isOpen && !isFresh ? after[index] : before[index], after: answer)
     return failed > 0
@@ -212,7 +212,7 @@ final class StorageSweep {
     guard codes.contains(where: { answer.hasPrefix("ERR \($0) ") }) else { throw Failure(answer) }
     let read = try swept.ask(["get device"])
     guard read == device else { throw Failure("the device is \(read)") }
-    // What reads says nothing of the store.
+    // A question says nothing of the store.
     guard answer.hasPrefix("ERR read-only ") || answer.hasPrefix("ERR no-space ") else { return }
     let condition = try swept.client.statusValue("store") ?? "none"
     guard answer.hasPrefix("ERR \(condition) ") else { throw Failure("'\(answer)', but the store is \(condition)") }

@@ -67,6 +67,17 @@ struct CredentialTests {
     }
   }
 
+  @Test(arguments: [("web.service", nil), ("a@b.service", nil), ("a@b:c.service", nil), ("web.service", 1000)])
+  func `a group tells its unit and owner`(unit: String, owner: UInt32?) {
+    let found = CredentialRequest.unit(of: CredentialRequest.group(of: Text(unit), owner: owner))
+    #expect(found?.unit == Text(unit) && found?.owner == owner)
+  }
+
+  @Test(arguments: ["user:1000", "org.example.player", "unit:cron.service:1000", "container:a@1000"])
+  func `a group of another app has no unit`(group: String) {
+    #expect(CredentialRequest.unit(of: Text(group)) == nil)
+  }
+
   @Test func `reserved names are refused`() throws {
     let peer = Peer(userID: 0, groupID: 0, processID: 1, place: PeerPlace(unit: "web.service"), isAdmin: true)
     #expect(throws: Refusal.self) { try #require(parsed("0/unit/web.service/identityd.device")).group(for: peer) }

@@ -37,7 +37,7 @@ final class ServedConnection {
     let handover = Handover(connections, uuids, log)
     scheduler = TurnScheduler(connections, writer)
     let publisher = Publisher(state, connections, scheduler)
-    let failures = CredentialFailures(connections, scheduler, log, settings)
+    let failures = CredentialFailures(connections, scheduler, loop, log, settings)
     let encoder = AnswerEncoder(state, connections, secretMemory, uuids, handover, measurements, failures)
     let lease = FleetLease()
     let status = StatusAnswers(state, connections, lease, boot: nil, socketPath: "", stateDirectory: "", settings)

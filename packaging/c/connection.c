@@ -176,7 +176,7 @@ static int refused(struct identity *handle, char *text) {
     else if (handle->follows && is_gone && handle->last >= 0) {
         handle->pending = 0;
         handle->last = IDENTITY_SINCE_VALUES;
-    *handle->epoch = '\0';
+        *handle->epoch = '\0';
         handle->wants_values = true;
         subscribe(handle);
         result = IDENTITY_GAP;

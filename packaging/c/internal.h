@@ -13,7 +13,6 @@ struct request { struct buffer buffer; size_t words, operands; int fault; };
 /* Decoded texts, each with a NUL: positional words, and then fields, each with its name before its value. */
 struct words { struct buffer buffer; size_t positional, fields; };
 
-
 struct identity {
     struct sockaddr_un address;
     int socket, waiter, timeout; /* the connection, or -1; the epoll set that holds it; milliseconds */

@@ -136,10 +136,9 @@ final class Admission {
   /// refusal would be the credential, and the unit would start with it.
   private func isAdmittedAllTheSame(_ socket: borrowing Descriptor, _ peer: Peer) -> Bool {
     guard peer.userID == 0, !peer.place.isContained,
-      connections.count < limits.connections + Bound.credentialConnections,
-      let name = try? socket.abstractNameOfPeer()
+      connections.count < limits.connections + Bound.credentialConnections
     else { return false }
-    return CredentialRequest(peerName: name) != nil
+    return CredentialRequest(of: socket) != nil
   }
 
   /// Returns the principal of a peer that could not be attested, by its user alone; nil if the user is unknown.

@@ -16,11 +16,7 @@ final class ConnectionCloser {
   private let loop: EventLoop
   private let log: LogSink
   /// Connections whose remaining input is discarded after their last answer.
-  private lazy var draining = DrainQueue(loop, after: Bound.drainMilliseconds) { [unowned self] token in
-    if let connection = connections[token] { close(connection) }
-  }
-  /// Connections with an answer that makes the start of a unit fail.
-  private lazy var failing = DrainQueue(loop, after: Bound.failingAnswerMilliseconds) { [unowned self] token in
+  private lazy var draining = DrainQueue(loop) { [unowned self] token in
     if let connection = connections[token] { close(connection) }
   }
   /// The stage of the daemon's stop. Once it is not `running`, no request is read.
@@ -76,12 +72,6 @@ final class ConnectionCloser {
     guard connection.session.isFailing else { return false }
     close(connection)
     return true
-  }
-
-  /// Closes a connection if its client has not read the answer that makes the start of a unit fail after a time.
-  func limit(_ token: ConnectionToken) {
-    // Without a timer there is no limit. A client that reads needs none.
-    try? failing.append(token)
   }
 
   /// Reads and discards input, up to its end or to ``Bound/drainedBytes``.

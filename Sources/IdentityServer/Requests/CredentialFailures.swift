@@ -2,6 +2,7 @@ import Attestation
 import IdentityCore
 import IdentityWire
 import LinuxSystem
+import Systemd
 
 /// The answers that make the start of a unit fail, because its credential cannot be given.
 ///
@@ -10,27 +11,37 @@ import LinuxSystem
 final class CredentialFailures {
   private let connections: ConnectionTable
   private let scheduler: TurnScheduler
+  private let loop: EventLoop
   private let log: LogSink
   private var missing: MissingCredential
-  /// Limits the time for an answer.
-  var limit: (ConnectionToken) -> Void = { _ in }
+  /// Closes a connection.
+  var close: (Connection) -> Void = { _ in }
+  /// Fires once the oldest of the answers that are being sent has taken too long.
+  private var timer: EventSource?
   /// The answers of each principal that has some.
   private var answers: [Principal: Answers] = [:]
 
   /// The answers to the clients of one principal.
   private struct Answers {
-    /// Those that are being sent, at most ``Bound/failingAnswersAtOnce``.
-    var sending: Set<ConnectionToken> = []
-    /// Those that wait for the end of another one, oldest first. Some of these connections may have closed.
+    /// Those that are being sent, at most ``Bound/failingAnswersAtOnce``, each with its beginning in microseconds of the
+    /// monotonic clock.
+    var sending: [ConnectionToken: UInt64] = [:]
+    /// Those that wait for the end of another one, oldest first.
     var waiting: [ConnectionToken] = []
   }
 
   /// The bytes of all pieces, so that a failing answer takes no memory of its own.
   private static let zeros = [UInt8](repeating: 0, count: 65_536)
+  /// The time for an answer in microseconds.
+  private static let patience = UInt64(Bound.failingAnswerMilliseconds) * 1_000
 
-  init(_ connections: ConnectionTable, _ scheduler: TurnScheduler, _ log: LogSink, _ settings: ServerSettings) {
+  init(
+    _ connections: ConnectionTable, _ scheduler: TurnScheduler, _ loop: EventLoop, _ log: LogSink,
+    _ settings: ServerSettings
+  ) {
     self.connections = connections
     self.scheduler = scheduler
+    self.loop = loop
     self.log = log
     missing = settings.missingCredential
   }
@@ -64,26 +75,47 @@ final class CredentialFailures {
   }
 
   private func send(_ connection: Connection) {
-    answers[connection.held.principal, default: Answers()].sending.insert(connection.token)
+    let isAlone = answers.values.allSatisfy(\.sending.isEmpty)
+    answers[connection.held.principal, default: Answers()].sending[connection.token] = Clock.monotonicMicroseconds
     connection.begin(.zeros(left: Bound.failingAnswer))
-    limit(connection.token)
+    if isAlone { setTimer(after: Self.patience) }
   }
+
+  // MARK: Clients that do not read
+
+  /// Sets the timer. Without one there is no limit of time, which a client that reads does not need.
+  private func setTimer(after microseconds: UInt64) {
+    if let timer { return timer.arm(after: microseconds) }
+    timer = try? loop.timer(after: microseconds) { [unowned self] in closeOverdue() }
+  }
+
+  /// Closes the connections whose answers have taken too long, so that others get their turn.
+  private func closeOverdue() {
+    let now = Clock.monotonicMicroseconds
+    let overdue = answers.values.flatMap { $0.sending.filter { now - $0.value >= Self.patience }.keys }
+    for token in overdue { if let connection = connections[token] { close(connection) } }
+    guard let oldest = answers.values.flatMap(\.sending.values).min() else { return }
+    // An answer that waited may have begun after `now`.
+    setTimer(after: Self.patience - (now > oldest ? now - oldest : 0))
+  }
+
+  // MARK: The end
 
   /// Gives the place of a connection that has closed to the next one that waits.
   func end(for connection: Connection) {
     let principal = connection.held.principal
     guard !answers.isEmpty, answers[principal] != nil else { return }
-    guard answers[principal]?.sending.remove(connection.token) != nil else {
+    guard answers[principal]?.sending.removeValue(forKey: connection.token) != nil else {
       answers[principal]?.waiting.removeAll { $0 == connection.token }
       return
     }
-    while let token = answers[principal]?.waiting.first {
+    if let token = answers[principal]?.waiting.first, let next = connections[token] {
       answers[principal]?.waiting.removeFirst()
-      guard let next = connections[token] else { continue }
       send(next)
-      return scheduler.enqueue(next)
+      scheduler.enqueue(next)
+    } else if answers[principal]?.sending.isEmpty == true {
+      answers[principal] = nil
     }
-    if answers[principal]?.sending.isEmpty == true { answers[principal] = nil }
   }
 
   /// Adds the next piece of a failing answer to output that is empty.
@@ -92,5 +124,15 @@ final class CredentialFailures {
   static func appendPiece(left: Int, to output: inout [UInt8]) -> LongAnswer? {
     if left >= zeros.count, output.isEmpty { output = zeros } else { output += zeros.prefix(left) }
     return left > zeros.count ? .zeros(left: left - zeros.count) : nil
+  }
+}
+
+extension CredentialRequest {
+  /// Reads the request of a service manager from the name of its socket.
+  ///
+  /// - Returns: nil if the peer has no such name.
+  init?(of socket: borrowing Descriptor) {
+    guard let name = try? socket.abstractNameOfPeer() else { return nil }
+    self.init(peerName: name)
   }
 }

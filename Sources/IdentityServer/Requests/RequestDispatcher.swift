@@ -220,8 +220,7 @@ final class RequestDispatcher {
   ///
   /// - Returns: whether the connection is such a request. Its answer is in the output, or follows.
   func answerCredential(of connection: Connection) -> Bool {
-    guard let name = try? connection.descriptor.abstractNameOfPeer(), let request = CredentialRequest(peerName: name)
-    else { return false }
+    guard let request = CredentialRequest(of: connection.descriptor) else { return false }
     do throws(Refusal) {
       connection.credential = CredentialRequest.mayBeManager(connection.peer) ? request : nil
       let command = RegistryCommand.readCredential(of: try request.group(for: connection.peer), request.name)
@@ -241,8 +240,7 @@ final class RequestDispatcher {
       _ = answerCredential(of: connection)
       return
     }
-    guard let name = try? connection.descriptor.abstractNameOfPeer(), let request = CredentialRequest(peerName: name)
-    else { return }
+    guard let request = CredentialRequest(of: connection.descriptor) else { return }
     connection.credential = request
     encoder.refuse(.unavailable("the daemon was restarted within its answer"), to: connection)
   }

@@ -1,10 +1,10 @@
-"""What the credential helpers of git and docker share."""
+"""The parts of the credential helpers that git and docker have in common."""
 
 from __future__ import annotations
 
 from ._requests import Request, T
 from .client import Client
-from .errors import IdentityError, NotFound
+from .errors import NotFound
 
 #: The longest input in bytes. A secret has 32 KiB at most.
 INPUT_BYTES = 1 << 18
@@ -17,12 +17,10 @@ class Failure(Exception):
 def ask(request: Request[T]) -> T | None:
     """The answer of the daemon; None for `not-found`.
 
-    :raises Failure: for any other error.
+    :raises IdentityError: for any other error.
     """
     try:
         with Client() as client:
             return client.ask(request)
     except NotFound:
         return None
-    except IdentityError as error:
-        raise Failure(str(error)) from None
