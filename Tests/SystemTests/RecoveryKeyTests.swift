@@ -29,10 +29,20 @@ extension SystemTests {
     try await system.shell("identityctl status | sed -n 's/^\(row)=//p'")
   }
 
-  /// Runs the setup at a terminal, with a line as its input.
-  private func atTerminal(_ options: String, input: String = "", on system: Container) async throws -> Outcome {
+  /// Runs the setup at a terminal.
+  private func atTerminal(_ options: String, on system: Container) async throws -> Outcome {
+    try await system.attempt("script --quiet --return --command 'identityd-setup-key \(options)' /dev/null </dev/null")
+  }
+
+  /// Types a recovery key at the prompt of `--recover`, as a person does: after the prompt has appeared. A terminal
+  /// shows input that comes before, since the program has not turned off the echo yet.
+  private func typeRecoveryKey(_ text: String, on system: Container) async throws -> Outcome {
     try await system.attempt(
-      "echo '\(input)' | script --quiet --return --command 'identityd-setup-key \(options)' /dev/null")
+      """
+      : >/root/terminal
+      { timeout 60 sh -c 'until grep --quiet "Recovery key:" /root/terminal; do sleep 0.05; done'; echo '\(text)'; } |
+        script --quiet --return --flush --command 'identityd-setup-key --recover' /root/terminal
+      """)
   }
 
   /// Loses the host key, as with a new disk or mainboard.
@@ -90,11 +100,12 @@ extension SystemTests {
     )
     try await system.reboot()
     #expect(try await status("master-key", of: system) == "unavailable")
-    let wrong = try await atTerminal("--recover", input: String(text.reversed()), on: system)
+    let wrong = try await typeRecoveryKey(String(text.reversed()), on: system)
     #expect(wrong.status == 1 && wrong.output.contains("nothing was changed"), "\(wrong)")
-    let taken = try await atTerminal("--recover", input: text.lowercased().replacing("-", with: " "), on: system)
+    let typed = text.lowercased().replacing("-", with: " ")
+    let taken = try await typeRecoveryKey(typed, on: system)
     #expect(taken.status == 0, "\(taken)")
-    #expect(!taken.output.contains(text.prefix(8)), "\(taken)")
+    #expect(!taken.output.contains(typed.prefix(8)), "\(taken)")
     #expect(try await system.shell(Self.readItem) == item)
     try await system.shell("ls \(Self.hostKey).*")
     #expect(try await system.shell("systemctl is-system-running") == "running")
