@@ -149,6 +149,7 @@ package final class Server {
     // Edge-triggered: each ring is reported once, so the bell need not be reset, which would take another system call.
     try readiness.add(writer.reportDescriptor, [.read, .once], token: LoopToken.reports)
     try readiness.add(loop.descriptor, .read, token: LoopToken.sources)
+    try lifeCycle.watchMounts(in: readiness)
     try new.start(loop) { [unowned self] in scheduler.enqueueNew($0) }
     try uses.start(loop)
     try lifeCycle.start(apply: { [unowned self] in apply($0) }, serveLast: { [unowned self] in serveLast() })
@@ -268,6 +269,7 @@ package final class Server {
     case LoopToken.listener: hasArrival = true
     case LoopToken.reports: takeReports()
     case LoopToken.sources: loop.wake()
+    case LoopToken.mounts: lifeCycle.noteMount()
     default: if let key = LoopToken.process(of: ready.token) { processes.noteEnd(of: key) }
     }
   }

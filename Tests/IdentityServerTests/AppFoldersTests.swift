@@ -145,6 +145,49 @@ struct AppFoldersTests {
     #expect(watched.looks.count == 2)
   }
 
+  // MARK: Mounts
+
+  @Test(.enabled(if: isRoot, "mounting needs root"))
+  func `a mount on a folder or above it, and its unmount, are noticed`() throws {
+    try root.makeFolder("a/apps")
+    defer { for path in ["a/apps", "a"] { _ = try? run(["umount", "-l", root[path]]) } }
+    let watched = try WatchedFolders([root["a/apps"]])
+    func mount(_ path: String) throws { try succeed("mount", "-t", "tmpfs", "tmpfs", root[path]) }
+    try watched.play([
+      .look { try mount("a/apps") }, .look { try root.write("a/apps/one.app") },
+      .look { try succeed("umount", root["a/apps"]) },
+      // The mounted file system lacks the folder at first.
+      .look { try mount("a") }, .look { try root.makeFolder("a/apps") }, .look { try root.write("a/apps/two.app") },
+      .look { try succeed("umount", root["a"]) }, .look { try root.write("a/apps/three.app") },
+    ])
+    #expect(watched.looks.map(\.names) == [[], ["one.app"], [], [], [], ["two.app"], [], ["three.app"]])
+    #expect(watched.warnings.isEmpty)
+  }
+
+  @Test(.enabled(if: isRoot, "mounting needs root"))
+  func `a mount of any other folder causes no reading`() throws {
+    for name in ["apps", "apps/below", "beside"] { try root.makeFolder(name) }
+    let others = ["beside", "apps/below"].map { root[$0] }
+    defer { for path in others { _ = try? run(["umount", "-l", path]) } }
+    let watched = try WatchedFolders([root["apps"]])
+    try watched.play(
+      others.map { path in .wait(400) { try succeed("mount", "-t", "tmpfs", "tmpfs", path) } }
+        + others.map { path in .wait(400) { try succeed("umount", path) } }
+        // The watch on the mounts still works.
+        + [
+          .look {
+            #expect(watched.looks.isEmpty)
+            try succeed("mount", "-t", "tmpfs", "tmpfs", root["apps"])
+          }
+        ])
+    try succeed("umount", root["apps"])
+  }
+
+  private func succeed(_ command: String...) throws {
+    let outcome = try run(command)
+    guard outcome.status == 0 else { throw Failure("\(command): \(outcome.errors)") }
+  }
+
   // MARK: Configuration
 
   @Test func `new folders are read at once and watched in place of the old ones`() throws {

@@ -5,7 +5,7 @@ import TestSupport
 
 @testable import IdentityServer
 
-/// Folders watched in a separate event loop, and the resulting surveys and warnings.
+/// Folders watched in a separate event loop, within a readiness set as in the daemon. Notes the surveys and warnings.
 final class WatchedFolders {
   /// An action on the folders, and the wait after it.
   enum Step {
@@ -57,7 +57,15 @@ final class WatchedFolders {
     defer { self.steps = [] }
     next = try loop.timer(after: 0, accuracy: 1_000) { [unowned self] in goOn() }
     timeout = try loop.timer(after: UInt64.max / 2, accuracy: 1_000) { [unowned self] in loop.exit(status: 1) }
-    guard try loop.run() == 0 else {
+    let readiness = try ReadinessSet()
+    try readiness.add(loop.descriptor, .read, token: 0)
+    if let mounts = folders?.mounts { try readiness.add(mounts.descriptor.number, [.urgent, .once], token: 1) }
+    let status = try loop.run { waits in
+      for place in 0..<((try? readiness.wait(waits)) ?? 0) {
+        if readiness[place].token == 0 { loop.wake() } else { folders?.noteMount() }
+      }
+    }
+    guard status == 0 else {
       throw failure ?? Failure("no look came of step \(steps.count - self.steps.count); there were \(looks.count)")
     }
   }

@@ -1,11 +1,15 @@
 import Glibc
 import IdentityCore
+import LinuxSystem
 import Systemd
 
 /// The watch on the manifest folders, which requests a survey after changes.
 ///
 /// An event of the kernel only tells that something changed. Once the folders have been quiet for a moment, they are
 /// read as a whole and compared with the registry.
+///
+/// A watch stays with the folder that a path led to when the watch was set. A mount makes the path lead to another
+/// folder, and no watch tells that, so the mounts are watched too (`systemd-sysext merge`, a late /usr/local).
 final class AppFolders {
   private let loop: EventLoop
   private let survey: ([String]) -> Void
@@ -16,6 +20,10 @@ final class AppFolders {
   /// The warnings given so far. Each is given once, not at each survey.
   private var said: Set<String> = []
   private var sources: [EventSource] = []
+  /// The watch on the mounts; nil if the kernel does not tell of them. See ``noteMount()``.
+  private(set) var mounts: MountWatch?
+  /// The paths of the folders and of all folders above them, and the files that they led to when the watches were set.
+  private var watched: [(path: String, file: FileIdentity?)] = []
   private var settling: EventSource?
   /// The time of the first change since the last survey, in microseconds of the monotonic clock.
   private var restlessSince: UInt64?
@@ -40,6 +48,12 @@ final class AppFolders {
     self.warn = warn
     settling = try loop.timer(after: UInt64.max / 2, accuracy: 1_000) { [unowned self] in lookNow() }
     settling?.disable()
+    do throws(SystemError) {
+      // Opened before the watches are set: a later mount is told.
+      mounts = try MountWatch()
+    } catch {
+      complain("mounts on the folders of manifests cannot be noticed: \(error)")
+    }
     watch()
   }
 
@@ -74,11 +88,24 @@ final class AppFolders {
     settling?.arm(after: min(pause, latest > now ? latest - now : 0))
   }
 
+  /// Takes in a mount or unmount anywhere. Most concern other folders, so a survey is requested only if a path leads
+  /// elsewhere now.
+  func noteMount() { if watched.contains(where: { FileIdentity(of: $0.path) != $0.file }) { somethingHappened() } }
+
+  /// Returns the paths of all folders above a path, and the path itself.
+  private static func paths(to path: String) -> [String] {
+    path.split(separator: "/").reduce(into: ["/"]) { paths, name in
+      paths.append(paths.count == 1 ? "/\(name)" : "\(paths[paths.count - 1])/\(name)")
+    }
+  }
+
   /// Watches every folder. If a folder does not exist, watches the nearest existing folder above it for the next name
   /// on the path.
   ///
   /// For a file, watches its folder for the file's name, because most programs replace a file instead of writing to it.
   private func watch() {
+    // Looked up before the watches are set: a mount in between is noticed, and leads to another survey.
+    watched = Set((folders + files).flatMap(Self.paths(to:))).sorted().map { ($0, FileIdentity(of: $0)) }
     sources = []
     for folder in folders { watch(folder, for: nil) }
     for file in files {

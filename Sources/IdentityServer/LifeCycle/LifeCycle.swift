@@ -64,6 +64,15 @@ final class LifeCycle {
       survey: { [unowned self] in writer.send(.survey($0)) }, warn: { [unowned self] in log(.manifestFault($0)) })
   }
 
+  /// Adds the watch on the mounts to the readiness set of the process, with ``LoopToken/mounts``.
+  func watchMounts(in readiness: ReadinessSet) throws(SystemError) {
+    guard let mounts = appFolders?.mounts else { return }
+    try readiness.add(mounts.descriptor.number, [.urgent, .once], token: LoopToken.mounts)
+  }
+
+  /// Takes in that ``LoopToken/mounts`` is ready.
+  func noteMount() { appFolders?.noteMount() }
+
   /// Watches the state directory for other programs that remove or replace files in it.
   func watchState(_ folder: String) throws {
     stateWatch = try StateWatch(

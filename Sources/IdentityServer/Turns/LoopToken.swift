@@ -9,6 +9,8 @@ enum LoopToken {
   static let reports = mark | 2
   /// sd-event: one of its sources is due.
   static let sources = mark | 3
+  /// The mounts: a file system was mounted or unmounted.
+  static let mounts = mark | 4
 
   /// Returns the token of a watched process.
   ///
