@@ -5,16 +5,16 @@ import Testing
 extension SystemTests {
   @Test(arguments: Container.suites)
   func `the apps of a system extension are installed when it is merged`(suite: String) async throws {
-    try await watchExtension("sysext", hierarchy: "/usr", manifests: "/usr/lib/identityd/apps.d", suite)
+    try await watchExtension("sysext", manifests: "/usr/lib/identityd/apps.d", suite)
   }
 
   // systemd-confext is new in systemd 254.
   @Test(arguments: Container.newest)
   func `the apps of a configuration extension are installed when it is merged`(suite: String) async throws {
-    try await watchExtension("confext", hierarchy: "/etc", manifests: "/etc/identityd/apps.d", suite)
+    try await watchExtension("confext", manifests: "/etc/identityd/apps.d", suite)
   }
 
-  private func watchExtension(_ kind: String, hierarchy: String, manifests: String, _ suite: String) async throws {
+  private func watchExtension(_ kind: String, manifests: String, _ suite: String) async throws {
     let system = try await Container.ready(suite)
     let image = kind == "sysext" ? "/run/extensions/apps" : "/run/confexts/apps"
     let release = "\(image)\(kind == "sysext" ? "/usr/lib" : "/etc")/extension-release.d"
