@@ -54,12 +54,35 @@ package struct Manifest: Equatable, Sendable {
 package struct App: Equatable, Sendable {
   /// The time of installation.
   package internal(set) var installed: Timestamp
-  /// The manifest; nil for an app that was installed by its first use.
+  /// The manifest; nil for an app that was installed by its first use. A suspended app keeps its last one.
   package var manifest: Manifest?
+  /// The folder of the manifest, without a slash at its end; nil without a manifest, and if it is not known.
+  package var folder: Text?
+  /// The time since which the manifest is missing; nil while the app is in force.
+  ///
+  /// The identifiers and the data of a suspended app stay. Its processes count as apps without a manifest.
+  package var suspended: Timestamp?
 
-  package init(installed: Timestamp, manifest: Manifest? = nil) {
+  package init(installed: Timestamp, manifest: Manifest? = nil, folder: Text? = nil, suspended: Timestamp? = nil) {
     self.installed = installed
     self.manifest = manifest
+    self.folder = folder
+    self.suspended = suspended
+  }
+
+  /// The directories that only the administrator and packages write to. A suspended app resumes from below them in any
+  /// case.
+  private static let trustedPlaces: [Text] = ["/etc/", "/usr/lib/"]
+
+  /// Returns whether a manifest in a folder is that of this suspended app.
+  ///
+  /// Services fill /run while they run, and /usr/local may belong to a group of users. A manifest from there must not
+  /// take over the secrets of an app that was installed elsewhere.
+  package func resumes(with other: Manifest, in folder: Text?) -> Bool {
+    guard let manifest, manifest.vendor == other.vendor else { return false }
+    guard (manifest.container == nil) == (other.container == nil) else { return false }
+    if folder == self.folder { return true }
+    return Self.trustedPlaces.contains { folder?.bytes.starts(with: $0.bytes) ?? false }
   }
 }
 
@@ -73,6 +96,8 @@ package enum ManifestSurvey: Equatable, Sendable {
     package let manifest: Manifest?
     /// The user IDs of those users in the manifest that exist.
     package let userIDs: [UInt32]
+    /// The folder that contains the file; nil if the file is not a path.
+    package var folder: Text? { file.lastIndex(of: "/").map { Text(String(file[..<$0])) } }
 
     package init(file: String, manifest: Manifest?, userIDs: [UInt32] = []) {
       self.file = file

@@ -1,9 +1,20 @@
-/// An installed app with its ID.
-package struct InstalledApp: OrderedElement, Equatable {
+/// A reference to an installed app in the table. Copying the reference retains one object instead of every text of the
+/// app and its manifest.
+package final class InstalledApp: OrderedElement, Equatable, Sendable {
   /// The ID of the app.
   package let key: Text
   /// The app.
   package let app: App
+
+  package init(key: Text, app: App) {
+    self.key = key
+    self.app = app
+  }
+
+  /// Returns whether both apps have the same ID and are equal.
+  package static func == (left: InstalledApp, right: InstalledApp) -> Bool {
+    left === right || left.key == right.key && left.app == right.app
+  }
 }
 
 /// The installed apps by ID, with counts per vendor and per principal.
@@ -18,14 +29,22 @@ package struct AppTable: Equatable, Sendable {
   private(set) var principals = 0
   /// The number of apps without a manifest.
   package private(set) var withoutManifest = 0
+  /// The number of suspended apps.
+  package private(set) var suspended = 0
   private var subordinates = SubordinateUsers()
 
   init() {}
 
-  init(_ apps: [(Text, App)]) {
+  /// Loads apps in bulk, each with another ID. The result equals storing them one after the other, in less time.
+  init(_ apps: [InstalledApp]) {
+    let isOrdered = zip(apps, apps.dropFirst()).allSatisfy { $0.key < $1.key }
+    table = OrderedTable(isOrdered ? apps : apps.sorted { $0.key < $1.key })
     // Most apps without a manifest belong to users, each of whom has few.
-    charged = DividedDictionary(minimumCapacity: apps.count { $0.1.manifest == nil })
-    for (id, app) in apps { exchange(app, at: id) }
+    charged = DividedDictionary(minimumCapacity: apps.count { $0.app.manifest == nil })
+    for installed in apps {
+      count(installed.app, 1)
+      charge(installed.key, isInstalled: true)
+    }
   }
 
   /// The number of installed apps.
@@ -35,6 +54,14 @@ package struct AppTable: Equatable, Sendable {
   package subscript(id: Text) -> App? { table[id]?.app }
 
   func contains(_ id: Text) -> Bool { table[id] != nil }
+
+  /// Returns whether an app is installed and not suspended.
+  func isInForce(_ id: Text) -> Bool { table[id].map { $0.app.suspended == nil } ?? false }
+
+  /// Returns whether an app is installed by a manifest and not suspended.
+  package func hasManifest(_ id: Text) -> Bool {
+    table[id].map { $0.app.manifest != nil && $0.app.suspended == nil } ?? false
+  }
 
   /// All app IDs in order.
   package var keys: some Sequence<Text> { table.lazy.map(\.key) }
@@ -98,6 +125,7 @@ package struct AppTable: Equatable, Sendable {
   }
 
   private mutating func count(_ app: App, _ step: Int) {
+    if app.suspended != nil { suspended += step }
     guard let vendor = app.manifest?.vendor else {
       withoutManifest += step
       return

@@ -203,6 +203,8 @@ package enum Bound {
   package static let startExtensionMicroseconds = 30_000_000
   /// The maximum number of manifests that are read. Each takes memory.
   package static let manifests = 4_096
+  /// The maximum number of suspended apps. Beyond that, those suspended longest are uninstalled.
+  package static let suspendedApps = 4_096
   /// The maximum number of waiting log entries. A first survey may find ``manifests`` apps and logs each of them.
   package static let logEntries = 4_352
   /// The number of ``logEntries`` reserved for warnings and errors, which less important entries must not displace.

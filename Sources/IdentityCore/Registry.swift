@@ -98,7 +98,7 @@ extension Registry {
   package mutating func resume(after event: Int64) { lastEvent = max(lastEvent, event) }
 
   /// Replaces the apps with those read back from the store.
-  package mutating func restore(_ apps: [(Text, App)]) { self.apps = AppTable(apps) }
+  package mutating func restore(_ apps: [InstalledApp]) { self.apps = AppTable(apps) }
 
   /// Replaces the history with the identifiers read back from the store, in order.
   package mutating func restore(_ identifiers: [NumberedIdentifier]) { history = History(identifiers) }

@@ -25,6 +25,9 @@ package protocol RegistryRule: Equatable, Sendable {
   var right: Right? { get }
   /// The kind of the answer, which the server has to know before it has the answer.
   var answerKind: AnswerKind { get }
+  /// The app whose manifest is looked for again before the request is decided, because a package may have removed the
+  /// manifest a moment ago; nil if the last survey is good enough.
+  var removedApp: Text? { get }
 
   /// Applies the rule.
   ///
@@ -55,6 +58,7 @@ extension RegistryRule {
   package var namedApp: Text? { nil }
   package var right: Right? { nil }
   package var answerKind: AnswerKind { .plain }
+  package var removedApp: Text? { nil }
 
   fileprivate func isEqual(to other: any RegistryRule) -> Bool { other as? Self == self }
 }

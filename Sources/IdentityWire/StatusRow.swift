@@ -54,7 +54,9 @@ extension StatusRow {
   package static let keptEvents = StatusRow("kept-events", kind: .number, "The number of events that are kept.")
   package static let apps = StatusRow("apps", kind: .number, "The number of installed apps.")
   package static let manifests = StatusRow(
-    "manifests", kind: .number, "The number of apps that are installed by a manifest.")
+    "manifests", kind: .number, "The number of apps that are installed by a manifest, suspended ones included.")
+  package static let suspendedApps = StatusRow(
+    "suspended-apps", kind: .number, "Only if apps are suspended: the number of apps whose manifests are missing.")
   package static let installations = StatusRow(
     "installations", kind: .number, "The number of installation identifiers in force.")
   package static let vendors = StatusRow("vendors", kind: .number, "The number of vendor identifiers in force.")
@@ -122,10 +124,9 @@ extension StatusRow {
   package static let all = [
     version, lineProtocol, process, started, uptime, boot, socket, store, storeIdentifier,
     connections, subscribers, lastEvent,
-    epoch, keptEvents, apps, manifests, installations, vendors, devices, deviceOrigin, items, itemBytes, tokens,
-    masterKey, recoveryKey, lastBackup, fleet, fleetWord, suspect, machineChange, masterKeyReason, sealed, storeReason,
-    unproven,
-    storeSource,
+    epoch, keptEvents, apps, manifests, suspendedApps, installations, vendors, devices, deviceOrigin, items, itemBytes,
+    tokens, masterKey, recoveryKey, lastBackup, fleet, fleetWord, suspect, machineChange, masterKeyReason, sealed,
+    storeReason, unproven, storeSource,
     manifestFault, manifestFaults,
     configurationReason, stateDirectory, manifestFolder,
   ]

@@ -12,6 +12,8 @@ struct Configuration: Equatable {
   var appDirectories: [String] = []
   /// 0 for never.
   var forgetUnusedDays = 0
+  /// 0 for never.
+  var forgetSuspendedDays = 30
   var adminGroup: String?
   /// Nil for no group.
   var monitorGroup: String? = usualMonitorGroup
@@ -63,7 +65,9 @@ struct Configuration: Equatable {
     settings.onHardwareChange = onHardwareChange
     settings.containers = containers
     settings.missingCredential = missingCredential
-    settings.forgetUnusedDays = forgetUnusedDays == 0 ? nil : forgetUnusedDays
+    settings.forgetting = ForgetPolicy(
+      unusedDays: forgetUnusedDays == 0 ? nil : forgetUnusedDays,
+      suspendedDays: forgetSuspendedDays == 0 ? nil : forgetSuspendedDays)
     do {
       settings.userRanges = UserRanges(firstRegular: try Accounts.firstRegularUser())
     } catch {

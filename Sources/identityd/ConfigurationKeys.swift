@@ -18,6 +18,7 @@ extension Configuration: ProgramConfiguration {
       return true
     },
     .number("Apps", "ForgetUnused", 0...100_000, \.forgetUnusedDays),
+    .number("Apps", "ForgetSuspended", 0...100_000, \.forgetSuspendedDays),
     ConfigurationKey(section: "Access", name: "AdminGroup", allowed: "the name of a group") { result, value in
       result.adminGroup = value.isEmpty ? nil : value
       return !value.contains(" ")

@@ -43,8 +43,13 @@ const OWN = "org.example.own";
 async function install(daemon, isInstalled) {
   const manifest = join(daemon.folder, "apps.d", `${OWN}.app`);
   const text = "[App]\nVendor=org.example\nUnit=own.service\nDeviceIdentifier=app\n";
-  await (isInstalled ? writeFile(manifest, text) : rm(manifest));
   const connection = daemon.connect();
+  if (isInstalled) {
+    await writeFile(manifest, text);
+  } else {
+    await rm(manifest);
+    await connection.ask(["app", "forget", OWN], {});
+  }
   const isListed = async () => (await connection.ask(["app", "list"], {})).rows.some(({ words }) => words[0] === OWN);
   const end = Date.now() + 20_000;
   while ((await isListed()) !== isInstalled) assert.ok(Date.now() < end, "the manifest is not read");

@@ -260,11 +260,29 @@ final class RandomSession {
     }
     connections = [:]
     listener = nil
-    if changes { try changeManifests() }
+    let suspended = changes ? try changeManifests() : []
     try daemon.start()
+    if changes { try removePackages(suspended) }
   }
 
-  private func changeManifests() throws {
+  /// Uninstalls the apps whose manifests are gone, as the removal of their packages does.
+  ///
+  /// - Parameter suspended: the apps that are suspended in each world.
+  private func removePackages(_ suspended: [[String]]) throws {
+    let client = try daemon.client()
+    let rows = try client.ask("app list").filter { $0.contains(" suspended=") }
+    let apps = rows.map { String($0.split(separator: " ")[1]) }
+    worlds = zip(worlds, suspended).filter { $1 == apps }.map(\.0)
+    guard !worlds.isEmpty else { throw Failure("\(apps) are suspended, and not \(suspended)") }
+    for app in apps {
+      guard try client.ask("app forget \(app)") == ["OK"] else { throw Failure("\(app) cannot be forgotten") }
+      now += 1
+      for place in worlds.indices { worlds[place].model.remove(app, at: now) }
+    }
+  }
+
+  /// Returns the apps that are suspended then, in each world.
+  private func changeManifests() throws -> [[String]] {
     var found: [String: ReferenceModel.Manifest] = [:]
     for user in Self.users {
       guard let name = user.name else { continue }
@@ -288,6 +306,6 @@ final class RandomSession {
       try Data(text.utf8).write(to: file)
     }
     now += 1
-    for place in worlds.indices { worlds[place].model.install(found, at: now) }
+    return worlds.indices.map { worlds[$0].model.survey(found, at: now) }
   }
 }

@@ -6,7 +6,9 @@ import TestSupport
 
 extension DaemonUnderTest {
   /// Makes a store with this number of apps that have a manifest, and an item that ends with the installation.
-  func storeApps(_ count: Int) throws {
+  ///
+  /// - Parameter suspended: the time since which the apps are suspended.
+  func storeApps(_ count: Int, suspended: Timestamp? = nil) throws {
     try makeStore { secret in
       (1...Int64(count)).flatMap { (number: Int64) -> [Change] in
         let app = Text("org.example.a\(number)")
@@ -15,7 +17,8 @@ extension DaemonUnderTest {
           edition: UUID(high: 0x4000, low: UInt64(number)), owner: app, label: nil, attributes: [],
           isThisDeviceOnly: false, endsWithInstallation: true, secretLength: 3, created: Self.time, modified: Self.time)
         return [
-          .appInstalled(app, App(installed: Self.time, manifest: Manifest(vendor: "org.example"))),
+          .appInstalled(
+            app, App(installed: Self.time, manifest: Manifest(vendor: "org.example"), suspended: suspended)),
           .itemStored(item, secret, .added),
         ]
       }

@@ -48,7 +48,7 @@ private func manifests(_ actors: [AccessScene.Actor]) -> [Text: Manifest] {
 
 extension Life {
   /// Sends a request that must succeed.
-  fileprivate mutating func tell(_ line: String, as peer: Peer) throws {
+  mutating func tell(_ line: String, as peer: Peer) throws {
     let answer = answer(line, as: peer)
     try #require(answer.last?.hasPrefix("OK") == true, "\(peer.app): \(line): \(answer)")
   }

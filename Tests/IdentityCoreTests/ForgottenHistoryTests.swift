@@ -9,7 +9,7 @@ struct ForgottenHistoryTests {
   /// Expects that the history restored from its numbered identifiers equals the history in force.
   private func expectSameReadBack(_ life: Life) {
     var read = Registry()
-    read.restore(life.registry.apps.map { ($0.key, $0.value) })
+    read.restore(life.registry.apps.map { InstalledApp(key: $0.key, app: $0.value) })
     read.restore(life.registry.history.numbered)
     read.use(life.registry.subordinates)
     #expect(read.history == life.registry.history)

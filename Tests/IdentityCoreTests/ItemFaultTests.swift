@@ -42,7 +42,8 @@ struct ItemFaultTests {
     life.install([:])
     #expect(life.itemKeys == ["org.a/s/a"])
     #expect(
-      life.told(from: last + 1).first == "\(last + 1) item deleted group=org.a service=ends account=a > group org.a")
+      life.told(from: last + 1).contains(
+        "\(last + 4) item deleted group=org.a service=ends account=a > group org.a"))
   }
 
   @Test func `forgetting an app deletes its items even without the key`() throws {

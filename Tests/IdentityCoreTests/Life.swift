@@ -116,10 +116,23 @@ struct Life {
     }
   }
 
-  /// Replaces all manifests, through a survey like the daemon's.
+  /// Replaces all manifests, through a survey like the daemon's. Uninstalls the apps whose manifests are gone, as the
+  /// removal of their packages does.
   @discardableResult
   mutating func install(_ manifests: [Text: Manifest]) -> [Change] {
-    survey(.found(manifests.mapValues { .init(file: "\($0.vendor).app", manifest: $0) }, faults: []))
+    var changes = survey(manifests)
+    for (id, app) in registry.apps where app.suspended != nil {
+      let removal = (try? registry.decide(.forget(app: id), context(root)).changes) ?? []
+      take(removal)
+      changes += removal
+    }
+    return changes
+  }
+
+  /// Replaces all manifests, through a survey like the daemon's.
+  @discardableResult
+  mutating func survey(_ manifests: [Text: Manifest], in folder: String = "/usr/lib/identityd/apps.d") -> [Change] {
+    survey(.found(manifests.mapValues { .init(file: "\(folder)/\($0.vendor).app", manifest: $0) }, faults: []))
   }
 
   /// Applies the result of a survey of the manifests.

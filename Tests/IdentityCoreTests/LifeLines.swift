@@ -67,7 +67,7 @@ extension Life {
   /// Restores the registry from its committed data, as a restart after a kill does.
   mutating func restart() {
     var read = Registry()
-    read.restore(registry.apps.map { ($0.key, $0.value) })
+    read.restore(registry.apps.map { InstalledApp(key: $0.key, app: $0.value) })
     read.restore(registry.history.numbered)
     for device in registry.devices { read.apply(.deviceListed(device)) }
     if let account = registry.account { read.apply(.accountSet(account)) }

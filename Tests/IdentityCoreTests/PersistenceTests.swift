@@ -93,7 +93,7 @@ struct ReadBackTests {
     if seals { try life.ask(.seal(dryRun: false), as: root) }
     let written = life.registry
     var read = Registry()
-    read.restore(written.apps.map { ($0.key, $0.value) })
+    read.restore(written.apps.map { InstalledApp(key: $0.key, app: $0.value) })
     read.restore(written.history.numbered)
     for device in written.devices { read.apply(.deviceListed(device)) }
     if let account = written.account { read.apply(.accountSet(account)) }

@@ -110,9 +110,9 @@ struct UnusedAppTests {
     var life = try life()
     for _ in 0..<3 { live(&life, using: ["user:1002"]) }
     var last: Text?
-    #expect(life.registry.removalOfUnused(days: 4, after: &last, life.context(nil)).isEmpty)
+    #expect(life.registry.removalOfUnused(ForgetPolicy(unusedDays: 4), after: &last, life.context(nil)).isEmpty)
     #expect(last == nil)
-    life.take(life.registry.removalOfUnused(days: 3, after: &last, life.context(nil)))
+    life.take(life.registry.removalOfUnused(ForgetPolicy(unusedDays: 3), after: &last, life.context(nil)))
     #expect(life.registry.apps.keys.sorted() == ["user:1002"])
     #expect(last == nil)
   }
@@ -123,7 +123,7 @@ struct UnusedAppTests {
     var (last, steps): (Text?, [Int]) = (nil, [])
     repeat {
       let before = life.registry.apps.count
-      life.take(life.registry.removalOfUnused(days: 1, after: &last, life.context(nil)))
+      life.take(life.registry.removalOfUnused(ForgetPolicy(unusedDays: 1), after: &last, life.context(nil)))
       steps.append(before - life.registry.apps.count)
     } while last != nil
     #expect(steps.allSatisfy { $0 <= Bound.appsPerStep })

@@ -27,7 +27,9 @@ struct Follower {
       let isThere = values[key] != nil
       try require(
         begins ? !isThere : isThere, "\(event.topic) \(event.name) of \(key), which is \(isThere ? "" : "not ")there")
-      values[key] = ends ? nil : Self.text(event.topic, event.attributes)
+      let time: [Event.Attribute] =
+        event.topic == .app && event.name == "suspended" ? [.init("suspended", Text("\(event.time)"))] : []
+      values[key] = ends ? nil : Self.text(event.topic, event.attributes + time)
       if event.name == "uninstalled" { values["version app=\(attributes["app", default: ""])"] = nil }
     }
   }

@@ -141,7 +141,8 @@ struct World {
     let changes = registry.reconciliation(
       with: survey, registry.manifests(after: survey), refused: [], at: Timestamp(milliseconds: now))
     try take(changes.flatMap(\.self))
-    let installed = registry.apps.compactMap { app in app.value.manifest.map { (app.key, $0) } }
+    let inForce = registry.apps.filter { $0.value.suspended == nil }
+    let installed = inForce.compactMap { app in app.value.manifest.map { (app.key, $0) } }
     try require(
       Dictionary(uniqueKeysWithValues: installed) == found, "the apps are not those that have a manifest")
   }
@@ -303,7 +304,7 @@ struct World {
   /// Checks that the registry reads back row by row as it was.
   func checkReadBack() throws(Finding) {
     var read = Registry()
-    read.restore(registry.apps.map { ($0.key, $0.value) })
+    read.restore(registry.apps.map { InstalledApp(key: $0.key, app: $0.value) })
     read.restore(registry.history.numbered)
     for device in registry.devices { read.apply(.deviceListed(device)) }
     read.restore(registry.items.all.map(HeldItem.init))

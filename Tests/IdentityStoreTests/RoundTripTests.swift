@@ -152,7 +152,7 @@ struct RefusedChangeTests {
       ("another app's token deleted", [.tokenDeleted(token(3))]),
       ("another provider's token in its place", [.tokenStored(otherProvider, .replaced)]),
     ].map { ($0.0, $0.1.map { RecordedChange($0, event: nil) }) } + [
-      ("an event with a number too high", [event(52)]), ("an event with a repeated number", [event(50)]),
+      ("an event with a number too high", [event(53)]), ("an event with a repeated number", [event(51)]),
     ]
 
   /// The second token with the provider of the third one.
@@ -172,7 +172,7 @@ struct RefusedChangeTests {
     let workspace = try Workspace()
     let batch = try #require(Self.impossible.first { $0.0 == what }?.1)
     var registry = try workspace.commit(sample(apps: 4) + life, withEvents: true)
-    try #require(registry.lastEvent == 50)
+    try #require(registry.lastEvent == 51)
     try workspace.withStore { store, content in
       // Valid edits of several tables come before the impossible change.
       var ahead = registry
@@ -193,7 +193,7 @@ struct RefusedChangeTests {
     let content = try workspace.found()
     #expect(content.condition == .writable)
     #expect(content.registry == registry)
-    #expect(content.events.count == 52)
+    #expect(content.events.count == 53)
   }
 
   @Test func `a row that changed on the disk fails the commit that would replace it`() throws {

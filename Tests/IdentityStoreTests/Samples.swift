@@ -77,7 +77,7 @@ let fullApp = App(
     manifest.versionOrder = .linux
     manifest.rights = [.fleet]
     return manifest
-  }())
+  }(), folder: "/usr/lib/identityd/apps.d", suspended: later(3))
 
 /// An app that runs in a container.
 let containedApp = App(

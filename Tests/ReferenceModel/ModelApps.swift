@@ -80,14 +80,21 @@ extension ReferenceModel {
 
   // MARK: Installation
 
-  /// Replaces the set of all manifests.
+  /// Replaces the set of all manifests. The packages of missing ones are removed, which uninstalls the apps.
   package mutating func install(_ found: [String: Manifest], at now: Int64) {
+    for id in survey(found, at: now) { remove(id, at: now) }
+  }
+
+  /// Replaces the set of all manifests.
+  ///
+  /// - Returns: the apps that are suspended, in the order of their IDs. The caller removes each with
+  ///   ``remove(_:at:)``.
+  package mutating func survey(_ found: [String: Manifest], at now: Int64) -> [String] {
     self.now = now
     let staying = Set(found.values.map(\.vendor))
-    for (id, app) in apps.sorted(by: { $0.key < $1.key }) where app.manifest != nil && found[id] == nil {
-      let vendor = vendor(of: id)
-      uninstall(id)
-      if !staying.contains(vendor) { endIfDeserted(vendor) }
+    let missing = apps.filter { $0.value.manifest != nil && found[$0.key] == nil }.keys.sorted()
+    for id in missing {
+      tell("app", "suspended", " app=\(id) vendor=\(vendor(of: id))", to: .vendor(vendor(of: id)))
     }
     for (id, manifest) in found.sorted(by: { $0.key < $1.key }) {
       if apps[id] == nil {
@@ -99,6 +106,15 @@ extension ReferenceModel {
         if !staying.contains(vendor) { endIfDeserted(vendor) }
       }
     }
+    return missing
+  }
+
+  /// Uninstalls a suspended app, as the removal of its package does.
+  package mutating func remove(_ id: String, at now: Int64) {
+    self.now = now
+    let vendor = vendor(of: id)
+    uninstall(id)
+    endIfDeserted(vendor)
   }
 
   /// Installs an app without a manifest at its first use.

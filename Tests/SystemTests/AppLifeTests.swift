@@ -145,17 +145,19 @@ extension SystemTests {
     try await system.shell("dpkg --install \(package("1.0"))")
     let manifest = "/usr/lib/identityd/apps.d/\(Self.app).app"
     try await system.shell("mv \(manifest) /root/manifest")
-    try await eventually("the app is uninstalled") { try await !isInstalled(on: system) }
+    try await eventually("the app is suspended") {
+      try await system.shell("identityctl --json app list").contains("suspended")
+    }
     let start = try await system.attempt("systemctl restart greeter.service")
     #expect(start.status != 0)
-    #expect(try await !system.shell("identityctl app list").contains("greeter"))
+    #expect(try await !system.shell("identityctl app list").contains("unit:greeter"))
     try await system.shell("mv /root/manifest \(manifest)")
     // systemd retries the start by itself.
     try await eventually("the greeter runs") {
       try await system.attempt("systemctl is-active greeter.service").status == 0
     }
     let life = try await life(on: system)
-    #expect(life.version == "installed 1.0" && life.greeting == "Hello from \(life.installation)")
+    #expect(life.version == "unchanged 1.0" && life.greeting == "Hello from \(life.installation)")
     try await system.shell("dpkg --purge greeter")
   }
 
@@ -168,7 +170,9 @@ extension SystemTests {
     let gone = "until ! identityctl app list | grep -qx \(Self.app); do sleep 0.02; done"
     let events = try await events(of: "dpkg --remove greeter; \(gone)", on: system)
     #expect(
-      Set(events) == ["installation ended uninstalled", "item deleted session", "token deleted", "app uninstalled"],
+      Set(events) == [
+        "app suspended", "installation ended uninstalled", "item deleted session", "token deleted", "app uninstalled",
+      ],
       "\(events)")
     let items = try await system.shell("identityctl item find group=\(Self.app)")
     #expect(items.split(separator: "\n").count == 1 && items.contains("account=server"))

@@ -37,7 +37,7 @@ extension SystemTests {
     try await system.shell("systemd-\(kind) merge")
     try await apps(["org.example.brought", "org.example.written"], areInstalled: true, on: system)
     let journal = try await system.journal(since: since)
-    #expect(!journal.contains { $0.contains("org.example.written is uninstalled") }, "\(journal)")
+    #expect(!journal.contains { $0.contains("org.example.written is suspended") }, "\(journal)")
     try await system.shell("systemd-\(kind) unmerge; rm -r \(image) \(written)")
     try await apps(["org.example.brought", "org.example.written"], areInstalled: false, on: system)
   }
@@ -64,8 +64,10 @@ extension SystemTests {
 
   private func apps(_ apps: [String], areInstalled: Bool, on system: Container) async throws {
     try await eventually("\(apps) are \(areInstalled ? "installed" : "gone")") {
-      let list = try await system.shell("identityctl app list")
-      return apps.allSatisfy { list.contains($0) == areInstalled }
+      // One object for each app.
+      let list = try await system.shell("identityctl --json app list").split(separator: "}")
+      let inForce = list.filter { !$0.contains("\"suspended\"") }
+      return apps.allSatisfy { app in inForce.contains { $0.contains("\"\(app)\"") } == areInstalled }
     }
   }
 }

@@ -28,7 +28,8 @@ extension SystemTests {
       try await probe.install()
       try await probe.launch()
     case "vendor's last app reinstalled":
-      try await system.shell("rm -f \(Container.manifests)/org.example.other.app")
+      let other = "org.example.other"
+      try await system.shell("rm -f \(Container.manifests)/\(other).app; identityctl --yes app forget \(other)")
       try await probe.uninstall()
       try await probe.install()
       try await probe.launch()

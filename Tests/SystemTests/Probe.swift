@@ -53,9 +53,10 @@ struct Probe {
     try await system.shell("cp \(manifest) /root/new && echo '# newer' >>/root/new && mv /root/new \(manifest)")
   }
 
-  /// Uninstalls the app: removes its manifest.
+  /// Uninstalls the app as a package does.
   func uninstall() async throws {
-    try await system.shell("systemctl stop probe.service; rm \(manifest)")
+    try await system.shell(
+      "systemctl stop probe.service; rm \(manifest); identityctl --yes app forget org.example.probe")
     try await isListed(false)
   }
 
@@ -95,6 +96,7 @@ struct Probe {
       """
       systemctl stop probe.service
       rm -f \(manifest) \(Container.manifests)/\(Self.alone).app /etc/systemd/system/probe.service
+      for app in org.example.probe \(Self.alone); do identityctl --yes app forget $app || true; done
       systemctl daemon-reload
       """)
   }

@@ -23,6 +23,7 @@ export async function openApp(page, name) {
   if (Array.isArray(history)) await learn(history);
   const entry = Array.isArray(list) ? list.find((row) => row.words[0] === name) : undefined;
   const hasManifest = entry?.attributes.get("manifest") === "yes";
+  const suspended = entry?.attributes.get("suspended");
   const vendor = model.vendors.get(app.vendor);
   const facts = [
     [_("Vendor"), value(app.vendor)],
@@ -34,10 +35,11 @@ export async function openApp(page, name) {
   if (entry !== undefined) {
     facts.push([_("Installed"), time(entry.attributes.get("installed"))]);
     facts.push([_("By a manifest"), hasManifest ? _("yes") : _("no")]);
+    if (suspended !== undefined) facts.push([_("Suspended, without its manifest"), time(suspended)]);
     facts.push(...manifestFacts(entry.attributes));
   }
   const content = [
-    changes(page, app, hasManifest),
+    changes(page, app, !hasManifest || suspended !== undefined),
     element("dl", {}, ...terms(facts)),
     ...part(_("Why the installation identifier changed"), history, historyTable),
     ...part(_("Versions"), versions, versionTable),
@@ -101,14 +103,14 @@ function items(model, group) {
   return [element("h3", {}, format(_("Items: $0"), all.length)), ...parts];
 }
 
-function changes(page, app, hasManifest) {
+function changes(page, app, isForgettable) {
   if (!page.follower.isAdmin) return null;
   const button = (label, run) => element("button", { type: "button", class: "danger", onclick: run }, label);
   const buttons = [
     button(_("Renew the installation…"), () => renew(page, "installation", { app: app.name })),
     button(_("Renew the vendor…"), () => renew(page, "vendor", { app: app.name })),
   ];
-  if (!hasManifest) buttons.push(button(_("Forget…"), () => forget(page, app)));
+  if (isForgettable) buttons.push(button(_("Forget…"), () => forget(page, app)));
   return menu(_("More actions"), "app", buttons);
 }
 

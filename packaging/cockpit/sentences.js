@@ -25,6 +25,8 @@ const SENTENCES = {
   ],
   "vendor ended": [_("The identifier $1 of the vendor $0 has ended ($2)."), "vendor", "value", "cause"],
   "app installed": [_("$0 of the vendor $1 is installed."), "app", "vendor"],
+  "app suspended": [_("The manifest of $0 of the vendor $1 is missing: the app is suspended."), "app", "vendor"],
+  "app resumed": [_("The manifest of $0 of the vendor $1 is back."), "app", "vendor"],
   "app uninstalled": [_("$0 of the vendor $1 is uninstalled."), "app", "vendor"],
   "devices added": [_("The device $0 is in the account."), "member"],
   "devices renamed": [_("The device $0 has the name $1."), "value", "name"],

@@ -28,7 +28,7 @@ set -g __identityctl_commands \
     'migrate device;-;item=@account service=@service group=@group app=@app commit=yes force=yes;Adopt a device identifier that an earlier system issued.' \
     'migrate installation;-;item=@account service=@service group=@group app=@app commit=yes force=yes;Adopt an installation identifier that an earlier system issued.' \
     'app list;;;List the installed apps: all apps for an admin, otherwise the apps of the peer\'s vendor.' \
-    'app forget;@app;unused=- app=-;Uninstall an app without a manifest, or all unused apps that have neither a manifest nor items.' \
+    'app forget;@app;unused=- app=-;Uninstall an app without a manifest, or all unused apps that never had one and have no items.' \
     'account;;;Show the name of the account that this device belongs to, or "" for none.' \
     'account set;-;;Set the name of the account; replacing an earlier name removes all other devices.' \
     'account clear;;;Leave the account; only this device stays in the list of devices.' \

@@ -35,6 +35,8 @@ package struct AppRecord: StoredRecord {
     fields.field("device_identifier", &binding)
     fields.field("version_order", &order)
     fields.field("installed", &app.installed)
+    fields.field("folder", &app.folder, since: 5)
+    fields.field("suspended", &app.suspended, since: 5)
     guard fields.isReading else { return }
     app.manifest = nil
     if fields.version < 3 { Self.divide(&unit, &container, &groups, &rights) }
@@ -49,7 +51,7 @@ package struct AppRecord: StoredRecord {
       if !manifest.grant(rights) { fields.refuse() }
       app.manifest = manifest
     } else if vendor != nil || unit != nil || container != nil || users != nil || groups != nil || rights != nil
-      || binding != nil || order != nil
+      || binding != nil || order != nil || app.folder != nil || app.suspended != nil
     {
       fields.refuse()
     }

@@ -8,22 +8,24 @@ extension Registry {
     switch survey {
     case .unreadable:
       var entries: [Text: ManifestSurvey.Entry] = [:]
-      for (id, app) in apps {
+      for (id, app) in apps where app.suspended == nil {
         if let manifest = app.manifest { entries[id] = .init(file: "the manifest of \(id)", manifest: manifest) }
       }
       return entries
     case .found(let found, _):
       var entries: [Text: ManifestSurvey.Entry] = [:]
       for (id, entry) in found {
-        guard let manifest = entry.manifest ?? apps[id]?.manifest else { continue }
+        // A faulty file keeps an app in force, but resumes none.
+        let present = apps[id].flatMap { $0.suspended == nil ? $0.manifest : nil }
+        guard let manifest = entry.manifest ?? present else { continue }
         entries[id] = .init(file: entry.file, manifest: manifest)
       }
       return entries
     }
   }
 
-  /// Returns the changes after which exactly the apps with these manifests are installed, besides apps without
-  /// a manifest.
+  /// Returns the changes after which exactly the apps with these manifests are in force, besides apps without
+  /// a manifest. An app whose manifest is missing is suspended.
   ///
   /// - Parameters:
   ///   - survey: the result of the survey. An app with a faulty manifest stays installed.
@@ -42,28 +44,47 @@ extension Registry {
     // Another app of these vendors may still be to be installed.
     let staying = Set(entries.compactMap { refused.contains($0.key) ? nil : $0.value.manifest?.vendor })
     func leave(_ vendor: Text) { if !staying.contains(vendor) { plan.endIfDeserted(vendor, at: now) } }
-    let gone = apps.filter { $0.value.manifest != nil && found[$0.key] == nil }.map(\.key)
-    for id in gone {
-      plan.uninstall(id, at: now)
-      leave(vendor(of: id))
+    for (id, app) in apps where app.manifest != nil && app.suspended == nil && found[id] == nil {
+      plan.suspend(id, app, at: now)
       endTransaction()
     }
     for (id, entry) in entries.sorted(by: { $0.key < $1.key }) where !refused.contains(id) {
       guard let manifest = entry.manifest else { continue }
-      if let app = apps[id] {
-        guard app.manifest != manifest else { continue }
+      if let app = apps[id], app.suspended != nil, !app.resumes(with: manifest, in: entry.folder) {
+        plan.uninstall(id, at: now)
+        leave(vendor(of: id))
+      }
+      if let app = plan.registry.apps[id] {
+        // A faulty file leaves everything as it is, also the folder.
+        let folder = found[id]?.manifest == nil ? app.folder : entry.folder
+        let new = App(installed: app.installed, manifest: manifest, folder: folder)
+        guard app != new else { continue }
         let device = plan.registry[plan.registry.deviceScope(of: id)]?.value
-        plan.add(.appUpdated(id, App(installed: app.installed, manifest: manifest)))
+        plan.add(.appUpdated(id, new))
+        if app.suspended != nil, plan.registry.use(of: id) != nil { plan.add(.appUseForgotten(id)) }
         plan.moveTokens(of: id, from: device)
         leave(vendor(of: id))
       } else {
-        plan.add(.appInstalled(id, App(installed: now, manifest: manifest)))
+        plan.add(.appInstalled(id, App(installed: now, manifest: manifest, folder: entry.folder)))
       }
+      endTransaction()
+    }
+    // Last, because an app that has just resumed is none of them.
+    for id in plan.registry.surplusOfSuspended {
+      plan.forget(id, at: now)
       endTransaction()
     }
     endTransaction(from: 1)
     return transactions
   }
+  /// The apps that were suspended longest, if more are suspended than are kept.
+  private var surplusOfSuspended: [Text] {
+    guard apps.suspended > Bound.suspendedApps else { return [] }
+    let suspended = apps.compactMap { id, app in app.suspended.map { (since: $0, id: id) } }
+    return suspended.sorted { ($0.since, $0.id) < ($1.since, $1.id) }
+      .prefix(suspended.count - Bound.suspendedApps).map(\.id)
+  }
+
   /// Returns the change that installs an app at its first use; nil if the app is installed.
   func firstUse(of id: Text, _ context: Context) throws(Refusal) -> Change? {
     guard apps[id] == nil else { return nil }
@@ -98,6 +119,9 @@ extension Registry {
 extension RegistryCommand {
   package static var apps: Self { Self(AppsRule()) }
   package static func forget(app: Text) -> Self { Self(ForgetRule(id: app)) }
+
+  /// The app whose manifest is looked for again before the command is decided; see ``RegistryRule/removedApp``.
+  package var removedApp: Text? { rule.removedApp }
 }
 
 /// `app list`: lists all apps for an admin, and otherwise the apps of the peer's vendor.
@@ -115,6 +139,7 @@ struct AppsRule: QueryRule {
       reply.attribute("vendor", .text(vendor))
       reply.attribute("installed", .time(row.app.installed))
       reply.attribute("manifest", .yesOrNo(row.app.manifest != nil))
+      reply.attribute("suspended", row.app.suspended.map(Reply.Value.time))
       guard isAdmin, let manifest = row.app.manifest else { return }
       reply.attribute("unit", manifest.unit.map(Reply.Value.text))
       reply.attribute("container", manifest.container.map(Reply.Value.text))
@@ -130,15 +155,16 @@ extension Registry {
   }
 }
 
-/// `app forget ID`: uninstalls an app that has no manifest.
+/// `app forget ID`: uninstalls an app that has no manifest, or that is suspended because its manifest is missing.
 ///
 /// The vendor's identifier ends with the vendor's last app. The history drops old identifiers if it has too many.
 ///
-/// - Throws: `denied` without the right; `notFound` if the app is not installed; `conflict` if the app has a
-///   manifest, which would install it again.
+/// - Throws: `denied` without the right; `notFound` if the app is not installed; `conflict` if the manifest of the app
+///   is there, which would install it again.
 struct ForgetRule: ChangeRule {
   let id: Text
   var basis: Basis { Basis(whole: [.apps, .uses]) }
+  var removedApp: Text? { id }
 
   func decide(in registry: Registry, for peer: Peer, _ context: Context?) throws(Refusal) -> Decision? {
     // A user may forget the app of its own service, because a removed service cannot send the request itself.
@@ -147,8 +173,13 @@ struct ForgetRule: ChangeRule {
       throw .denied(app: peer.app, userID: peer.userID, grant: "admin rights to forget another app")
     }
     guard let app = registry.apps[id] else { throw .notFound("no such app is installed") }
-    guard app.manifest == nil else {
+    if app.manifest != nil, app.suspended == nil {
+      // The manifest may have been removed since the last survey, so the writer decides after another one.
+      if peer.isAdmin, context == nil { return nil }
       throw .conflict("\(id) is installed by its manifest; remove the manifest to uninstall the app")
+    }
+    guard app.suspended == nil || peer.isAdmin else {
+      throw .denied(app: peer.app, userID: peer.userID, grant: "admin rights to forget an app with a manifest")
     }
     guard let context else { return nil }
     var plan = Plan(registry)
@@ -182,6 +213,15 @@ extension Plan {
     for oldest in registry.history.oldestExpendable(min(count, Bound.forgottenTogether), of: holder) {
       add(.identifierForgotten(oldest))
     }
+  }
+
+  /// Suspends an app whose manifest is missing. Its identifiers and data stay.
+  fileprivate mutating func suspend(_ id: Text, _ app: App, at now: Timestamp) {
+    var suspended = app
+    suspended.suspended = now
+    add(.appUpdated(id, suspended))
+    // The day from which `ForgetSuspended=` counts. Before the first day is recorded, the next record of uses adds it.
+    if let today = registry.day { add(.appUsed(id, today)) }
   }
 
   /// Uninstalls an app, with its installation identifier, tokens, versions, and its items that end with the installation.

@@ -20,6 +20,8 @@ extension Registry {
     switch change {
     case .appInstalled(let id, let app): news(of: id, vendor: app.manifest?.vendor ?? id, "installed")
     case .appUninstalled(let id): news(of: id, vendor: vendor(of: id), "uninstalled")
+    case .appUpdated(let id, let app) where (app.suspended == nil) != (apps[id]?.suspended == nil):
+      news(of: id, vendor: app.manifest?.vendor ?? id, app.suspended == nil ? "resumed" : "suspended")
     case .identifierMade(let identifier):
       news(
         of: identifier.scope, self[identifier.scope] == nil ? "created" : "changed", identifier.value,
@@ -175,7 +177,10 @@ extension Registry {
         let (scope, identifier) = (entry.identifier.scope, entry.identifier)
         reply.row(of: scope.topic, attributes(of: scope, identifier.value, previous: nil, identifier.cause))
       })
-    add(.app, visibleApps(to: peer)) { [.init("app", $0.key), .init("vendor", vendor(of: $0.key))] }
+    add(.app, visibleApps(to: peer)) { installed in
+      let suspended = installed.app.suspended.map { [Event.Attribute("suspended", Text("\($0)"))] } ?? []
+      return [.init("app", installed.key), .init("vendor", vendor(of: installed.key))] + suspended
+    }
     if itemFault == nil {
       add(.item, Search(visibleItems(to: peer)) { _ in true }) { attributes(of: $0.item.key) }
     }

@@ -11,8 +11,9 @@ extension Registry {
   {
     guard let named, named != peer.app else {
       // The manifest may have been removed while the connection stayed open. An uninstalled app gets no new state.
-      guard peer.app.isUnclaimedApp || remembered || apps.contains(peer.app) else {
-        throw .notFound("\(peer.app) is no longer installed")
+      guard peer.app.isUnclaimedApp || remembered || apps.isInForce(peer.app) else {
+        guard apps.contains(peer.app) else { throw .notFound("\(peer.app) is no longer installed") }
+        throw .notFound("\(peer.app) is suspended, because its manifest is missing")
       }
       return peer.app
     }
@@ -37,10 +38,16 @@ extension Registry {
   }
 
   /// Returns the access groups that an app may use besides its own.
-  package func accessGroups(of app: Text) -> [Text] { apps[app]?.manifest?.accessGroups ?? [] }
+  package func accessGroups(of app: Text) -> [Text] { manifestInForce(of: app)?.accessGroups ?? [] }
 
   /// Returns the rights that the manifest of an app gives.
-  package func rights(of app: Text) -> Set<Right> { apps[app]?.manifest?.rights ?? [] }
+  package func rights(of app: Text) -> Set<Right> { manifestInForce(of: app)?.rights ?? [] }
+
+  /// Returns the manifest of an app that is not suspended.
+  private func manifestInForce(of app: Text) -> Manifest? {
+    guard let app = apps[app], app.suspended == nil else { return nil }
+    return app.manifest
+  }
 
   /// Checks that a peer has the right that a command needs.
   package func requireRight(of command: RegistryCommand, for peer: Peer) throws(Refusal) {
@@ -95,11 +102,11 @@ extension Registry {
     may(peer, see: audience) || (topic == .token || topic == .version) && rights(of: peer.app).contains(.fleet)
   }
 
-  /// Returns whether an app is installed or has no manifest.
+  /// Returns whether an app is in force or has no manifest.
   ///
   /// Without its manifest, an uninstalled app would otherwise pass for one that shares the device identifier, and for a
   /// vendor of its name.
-  func isInstalledOrUnclaimed(_ app: Text) -> Bool { app.isUnclaimedApp || apps.contains(app) }
+  func isInstalledOrUnclaimed(_ app: Text) -> Bool { app.isUnclaimedApp || apps.isInForce(app) }
 
   /// Checks that a peer's app shares the device identifier.
   ///

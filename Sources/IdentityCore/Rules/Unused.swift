@@ -1,4 +1,4 @@
-// Removal of unused apps without a manifest (identityd-protocol(7), section "WHO IS ASKING").
+// Removal of unused apps without a manifest, and of suspended apps (identityd-protocol(7), section "WHO IS ASKING").
 
 /// The day of an app's last use, or the newest day of the daemon.
 ///
@@ -29,8 +29,24 @@ package struct AppCondition: Equatable, Sendable {
   }
 }
 
+/// The numbers of days of operation after which the daemon uninstalls an app of its own accord; nil for never.
+package struct ForgetPolicy: Equatable, Sendable {
+  /// The days without use, for apps that have neither a manifest nor items (`ForgetUnused=`).
+  package var unusedDays: Int?
+  /// The days since the manifest was last there, for suspended apps (`ForgetSuspended=`).
+  package var suspendedDays: Int?
+
+  package init(unusedDays: Int? = nil, suspendedDays: Int? = nil) {
+    self.unusedDays = unusedDays
+    self.suspendedDays = suspendedDays
+  }
+
+  /// Whether no app is ever uninstalled.
+  package var isNever: Bool { self == ForgetPolicy() }
+}
+
 extension Registry {
-  /// Returns the changes that record the use of apps.
+  /// Returns the changes that record the use of apps, and the day on which a suspended app was last in force.
   ///
   /// - Parameter used: the apps that had a connection since the last call.
   package func changes(forUsed used: Set<Text>, at now: Timestamp) -> [Change] {
@@ -39,7 +55,7 @@ extension Registry {
     var today = AppUse(day: max(1, day?.day ?? 1), date: Day(of: now))
     if let day, day.date != today.date { today = AppUse(day: day.day + 1, date: today.date) }
     if today != day { changes.append(.dayBegan(today)) }
-    for (id, app) in apps where app.manifest == nil {
+    for (id, app) in apps where app.manifest == nil || app.suspended != nil {
       let use = use(of: id)
       // An app without a record counts as used now, because there is no evidence that it was unused.
       if use == nil || used.contains(id) && use?.day != today.day {
@@ -59,23 +75,29 @@ extension Registry {
   fileprivate func isForgettable(_ installed: InstalledApp, _ condition: AppCondition) -> Bool {
     let id = installed.key
     guard installed.app.manifest == nil, items.isEmpty(group: id), !items.isOwner(id) else { return false }
-    if let unused = condition.unused {
-      guard let use = use(of: id), (day?.day ?? 0) - use.day >= Int64(unused) else { return false }
-    }
+    if let unused = condition.unused, !isUnused(id, days: unused) { return false }
     return condition.pattern.map { id.matches($0) } ?? true
   }
 
-  /// `ForgetUnused=`: returns the changes that uninstall apps after so many days without use, for one step.
+  private func isUnused(_ id: Text, days: Int) -> Bool {
+    use(of: id).map { (day?.day ?? 0) - $0.day >= Int64(days) } ?? false
+  }
+
+  private func isDue(_ installed: InstalledApp, _ policy: ForgetPolicy) -> Bool {
+    if installed.app.suspended != nil { return policy.suspendedDays.map { isUnused(installed.key, days: $0) } ?? false }
+    return policy.unusedDays.map { isForgettable(installed, AppCondition(unused: $0, pattern: nil)) } ?? false
+  }
+
+  /// `ForgetUnused=`, `ForgetSuspended=`: returns the changes that uninstall the apps that are due, for one step.
   ///
   /// - Parameter last: the app after which the step begins; nil for the first step. Receives the last app examined; nil
   ///   after the last step.
-  package func removalOfUnused(days: Int, after last: inout Text?, _ context: Context) -> [Change] {
+  package func removalOfUnused(_ policy: ForgetPolicy, after last: inout Text?, _ context: Context) -> [Change] {
     guard !isSealed else {
       last = nil
       return []
     }
-    let condition = AppCondition(unused: days, pattern: nil)
-    var search = Search(OrderedBlocks(apps.table, from: last, isBehind: last != nil)) { isForgettable($0, condition) }
+    var search = Search(OrderedBlocks(apps.table, from: last, isBehind: last != nil)) { isDue($0, policy) }
     var found: [Text] = []
     var effort = Bound.appsPerSearch
     var hasEnded = false

@@ -17,8 +17,8 @@ package struct ServerSettings: Equatable, Sendable {
   package var userRanges = UserRanges()
   /// The manifest folders, most important first.
   package var appDirectories: [String] = []
-  /// The number of days without use after which an app without a manifest is uninstalled; nil for never.
-  package var forgetUnusedDays: Int?
+  /// The days after which unused and suspended apps are uninstalled.
+  package var forgetting = ForgetPolicy(suspendedDays: 30)
   /// The policy for the identifiers after a change of the machine-id, applied only when the daemon starts.
   package var onMachineChange = MachinePolicy.renew
   /// The policy for the identifiers after a change of the hardware under the same machine-id, applied only when the

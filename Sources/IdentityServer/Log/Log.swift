@@ -60,6 +60,8 @@ package enum LogEvent: Sendable {
   case deviceMade(UUID, Origin, Cause, by: Originator)
   case appInstalled(Text, by: Originator)
   case appUninstalled(Text, by: Originator)
+  case appSuspended(Text, by: Originator)
+  case appResumed(Text, by: Originator)
   case identifierChanged(Scope, Cause, by: Originator)
   case deviceSuspected(Cause)
   case machineChanged(Cause)
@@ -72,7 +74,7 @@ package enum LogEvent: Sendable {
   case keyRotated(KeySource)
   case recoveryKeySet
   case keyRecovered(KeySource)
-  case unusedForgotten(Int, days: Int)
+  case unusedForgotten(Int)
   case manifestFault(String)
   case manifestsInOrder
   case connectionsTakenOver(Int, closed: Int)
@@ -177,10 +179,18 @@ package enum LogEvent: Sendable {
       make(.info, "a39a97467e6e44669648256c00b19d26", "\(app) is installed.", [("IDENTITYD_APP", "\(app)")])
     case .appUninstalled(let app, _):
       make(.info, "9da229fef1c24ebe824d403660cb465f", "\(app) is uninstalled.", [("IDENTITYD_APP", "\(app)")])
-    case .unusedForgotten(let count, let days):
+    case .appSuspended(let app, _):
+      make(
+        .notice, "5e0a3f4b7c1d4f0e9b62d8a1c47f2e95",
+        "\(app) is suspended, because its manifest is missing. Its identifiers and data stay until it is back.",
+        [("IDENTITYD_APP", "\(app)")])
+    case .appResumed(let app, _):
+      make(.info, "0c9d6e2a81f74b5fa3e8d7b649c1502d", "\(app) is resumed.", [("IDENTITYD_APP", "\(app)")])
+    case .unusedForgotten(let count):
       make(
         .notice, "6a2f0c1be3d64f1f8d0c9b7a3e58d214",
-        "Uninstalled \(count) apps that were unused for \(days) days ([Apps] ForgetUnused=).")
+        "Uninstalled \(count) apps that were unused or suspended for too long ([Apps] ForgetUnused=, ForgetSuspended=)."
+      )
     case .configurationLoaded: make(.info, "5bc309105b5d4354b2a50ae729fa5b14", "The configuration was loaded.")
     case .configurationWarning(let text): make(.warning, "bd40656b5a1d4218b7427108d1dad62d", text)
     case .configurationRefused(let text):
@@ -228,7 +238,8 @@ package enum LogEvent: Sendable {
     switch self {
     case .noMachineIdentifier(_, let originator), .deviceMade(_, _, _, let originator),
       .appInstalled(_, let originator), .appUninstalled(_, let originator),
-      .identifierChanged(_, _, let originator), .secretDamaged(_, let originator),
+      .appSuspended(_, let originator), .appResumed(_, let originator), .identifierChanged(_, _, let originator),
+      .secretDamaged(_, let originator),
       .connectionRefused(_, let originator), .credentialRefused(_, _, _, _, let originator),
       .connectionFailed(_, _, _, let originator):
       originator

@@ -7,8 +7,8 @@ final class AppUses {
   private let state: CommittedState
   private let connections: ConnectionTable
   private let writer: WriterChannel
-  /// The number of days without use after which an app is uninstalled; nil for never.
-  private var forgetUnusedDays: Int?
+  /// The days after which unused and suspended apps are uninstalled.
+  private var forgetting: ForgetPolicy
   /// The apps that connected since the last report to the writer.
   private var apps: Set<Text> = []
   /// Whether this run has reported any use, which also records the day as a day of operation.
@@ -19,7 +19,7 @@ final class AppUses {
     self.state = state
     self.connections = connections
     self.writer = writer
-    forgetUnusedDays = settings.forgetUnusedDays
+    forgetting = settings.forgetting
   }
 
   /// Starts the timer that tells the writer at intervals which apps were used.
@@ -31,7 +31,7 @@ final class AppUses {
   }
 
   /// Applies new settings.
-  func use(_ settings: ServerSettings) { forgetUnusedDays = settings.forgetUnusedDays }
+  func use(_ settings: ServerSettings) { forgetting = settings.forgetting }
 
   /// Notes that a peer's app was used. Only the use of installed apps without a manifest is noted.
   func note(_ peer: Peer) {
@@ -47,7 +47,7 @@ final class AppUses {
   private func report() {
     for connection in connections.all { note(connection.peer) }
     hasReported = true
-    writer.send(.used(apps, forgetUnusedDays: forgetUnusedDays))
+    writer.send(.used(apps, forgetting))
     apps = []
   }
 }

@@ -85,7 +85,7 @@ final class CommittedState {
     case .keyRotated(let source): log(.keyRotated(source))
     case .recoveryKeySet: log(.recoveryKeySet)
     case .keyRecovered(let source): log(.keyRecovered(source))
-    case .unusedForgotten(let count, let days): log(.unusedForgotten(count, days: days))
+    case .unusedForgotten(let count): log(.unusedForgotten(count))
     case .closing(let reason): log(.storeNotClosed(reason))
     }
   }
@@ -129,9 +129,13 @@ extension LogEvent {
       self = .machineChanged(former.cause)
     case .appInstalled(let app, _): self = .appInstalled(app, by: originator)
     case .appUninstalled(let app): self = .appUninstalled(app, by: originator)
+    case .appUpdated(let app, let new):
+      // Only a change with an event has suspended or resumed the app.
+      guard recorded.event != nil else { return nil }
+      self = new.suspended == nil ? .appResumed(app, by: originator) : .appSuspended(app, by: originator)
     case .sealed: self = .sealed
     case .version(.reported(.system, let report)) where report.state != .unchanged: self = .systemChanged(report)
-    case .identifierMade, .identifierRemembered, .identifierEnded, .identifierForgotten, .appUpdated, .appUsed,
+    case .identifierMade, .identifierRemembered, .identifierEnded, .identifierForgotten, .appUsed,
       .appUseForgotten, .dayBegan, .deviceSuspected, .deviceAcknowledged, .accountSet, .deviceListed,
       .deviceDescribed, .deviceReplaced, .deviceUnlisted, .fleetAdvanced, .fleetRecorded, .fleetForgotten,
       .backupTaken, .machineAcknowledged, .machineForgotten, .deviceLeft, .leftDeviceForgotten, .itemStored,

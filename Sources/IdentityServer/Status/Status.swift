@@ -65,6 +65,7 @@ final class StatusAnswers {
     rows.add(.keptEvents, knowsEvents ? .number(events.last - events.oldest) : nil)
     rows.add(.apps, .number(Int64(registry.apps.count)))
     rows.add(.manifests, .number(Int64(registry.apps.count - registry.apps.withoutManifest)))
+    rows.add(.suspendedApps, registry.apps.suspended == 0 ? nil : .number(Int64(registry.apps.suspended)))
     rows.add(.installations, .number(Int64(registry.history.inForce.count(of: .installation))))
     rows.add(.vendors, .number(Int64(registry.history.inForce.count(of: .vendor))))
     rows.add(.devices, .number(Int64(registry.devices.count)))

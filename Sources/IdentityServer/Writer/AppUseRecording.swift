@@ -1,10 +1,10 @@
 import IdentityCore
 import IdentityStore
 
-/// The removal of unused apps, in several steps between which the writer serves others.
+/// The removal of unused and suspended apps, in several steps between which the writer serves others.
 struct UnusedRemoval {
-  /// The number of days without use.
-  let days: Int
+  /// The days after which an app is uninstalled.
+  let policy: ForgetPolicy
   /// The last app that was examined; nil before the first step.
   var last: Text?
   /// The number of apps uninstalled so far.
@@ -24,16 +24,16 @@ extension Writer {
     return commit(registry.changes(forUsed: used, at: now), at: now, &report)
   }
 
-  /// Uninstalls some of the apps that were not used for a number of days.
+  /// Uninstalls some of the apps that were unused or suspended for too long.
   ///
   /// - Returns: the removal of the others; nil after the last step, or if the store cannot be written.
   func forgetUnused(_ removal: UnusedRemoval, _ report: inout WriterReport) -> UnusedRemoval? {
     var rest = removal
-    let changes = registry.removalOfUnused(days: removal.days, after: &rest.last, context(for: nil))
+    let changes = registry.removalOfUnused(removal.policy, after: &rest.last, context(for: nil))
     let isDone = store.condition.refusal == nil && commit(changes, at: Self.now, &report)
     if isDone { rest.count += changes.count { if case .appUninstalled = $0 { true } else { false } } }
     if isDone, rest.last != nil, rest.count < Bound.forgottenTogether { return rest }
-    if rest.count > 0 { report.notices.append(.unusedForgotten(rest.count, days: rest.days)) }
+    if rest.count > 0 { report.notices.append(.unusedForgotten(rest.count)) }
     return nil
   }
 

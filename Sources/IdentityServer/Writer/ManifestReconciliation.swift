@@ -8,6 +8,7 @@ extension Writer {
   ///
   /// - Parameter goOn: called after each transaction.
   func survey(_ folders: [String], _ report: inout WriterReport, _ goOn: () -> Void = {}) {
+    surveyed = folders
     activity.enterStorage()
     let survey = sources.manifests(folders)
     let (entries, userFaults) = lookUp(registry.manifests(after: survey))

@@ -30,6 +30,8 @@ final class Writer {
   private var uncommitted: [UUID: SealedSecret] = [:]
   /// The users whose ranges of subordinate users are looked up by owner.
   private(set) var rangeOwners: Set<UInt32> = []
+  /// The manifest folders of the last survey.
+  var surveyed: [String] = []
   private var entropy = Entropy()
   /// The time of the last attempt to heal the store, in microseconds of the monotonic clock.
   var lastHealing: UInt64?
@@ -86,7 +88,7 @@ final class Writer {
     while true {
       var report = WriterReport()
       var folders: [String]?
-      var uses: (apps: Set<Text>, forgetUnusedDays: Int?)?
+      var uses: (apps: Set<Text>, forgetting: ForgetPolicy)?
       var backup: Timestamp?
       var examines = false
       let knownOwners = rangeOwners.count
@@ -100,7 +102,7 @@ final class Writer {
         case .survey(let named): folders = named
         case .rangeOwner(let user): rangeOwners.insert(user)
         case .limits(let new): limits = new
-        case .used(let apps, let days): uses = (apps.union(uses?.apps ?? []), days)
+        case .used(let apps, let policy): uses = (apps.union(uses?.apps ?? []), policy)
         case .backupTaken(let made): backup = made
         case .examine: examines = true
         case .heartbeat(let number): report.heartbeat = number
@@ -123,13 +125,16 @@ final class Writer {
       // Done before the jobs, which may be those of users whose owner becomes known now. Faults are dropped here,
       // because each survey reports them.
       if rangeOwners.count > knownOwners { readSubordinates(&report) }
+      if jobs.lazy.compactMap(\.removedApp).contains(where: { registry.apps.hasManifest($0) }) {
+        survey(folders ?? surveyed, &report)
+      }
       for rest in carryOut(jobs, isShared: queue.isShared, &report) { queue.append(rest) }
       goOnWithLongWork(&report)
       if let folders { survey(folders, &report) }
       if let uses, record(uses.apps, &report) {
         // It may be another day, after which more is to be dropped.
         hasSurplus = true
-        if let days = uses.forgetUnusedDays { forgetting = UnusedRemoval(days: days) }
+        if !uses.forgetting.isNever { forgetting = UnusedRemoval(policy: uses.forgetting) }
       }
       if !stops, let removal = forgetting { forgetting = forgetUnused(removal, &report) }
       if let backup { record(backup: backup, &report) }

@@ -41,6 +41,12 @@ final class Job: Sendable {
     self.isShared = isShared
   }
 
+  /// The app whose manifest an admin says is gone; nil for any other job. A survey waits for the disk and for name
+  /// services, so only an admin can ask for one.
+  var removedApp: Text? {
+    if peer.isAdmin, case .registry(let command) = work { command.removedApp } else { nil }
+  }
+
   convenience init(_ other: Job, goingOnWith command: RegistryCommand) {
     self.init(
       connection: other.connection, work: .registry(command), verb: other.verb, started: other.started,
@@ -57,8 +63,8 @@ enum WriterMessage: Sendable {
   case rangeOwner(UInt32)
   /// Applies these bounds from now on.
   case limits(Limits)
-  /// Records the use of these apps, and uninstalls apps without use for the given number of days. Nil uninstalls none.
-  case used(Set<Text>, forgetUnusedDays: Int?)
+  /// Records the use of these apps, and uninstalls the unused and suspended apps that are due.
+  case used(Set<Text>, ForgetPolicy)
   /// Records that a client has read a backup to its end that was made at this time.
   case backupTaken(Timestamp)
   /// Checks whether the files of the store are in their places, and whether a read-only file system is writable now.
@@ -199,9 +205,8 @@ enum WriterNotice: Equatable, Sendable {
   case recoveryKeySet
   /// The recovery key opened the data key, which is wrapped in the present master key.
   case keyRecovered(KeySource)
-  /// Apps were uninstalled, because they were not used for the given number of days. The first value is the number
-  /// of apps.
-  case unusedForgotten(Int, days: Int)
+  /// This number of apps was uninstalled, because they were unused or suspended for too long.
+  case unusedForgotten(Int)
   /// The store could not be closed properly for the given reason. Every acknowledged change is on disk.
   case closing(String)
 }

@@ -199,9 +199,9 @@ extension Reading {
   private mutating func readApps(
     _ database: borrowing Database, _ authenticator: borrowing Authenticator, _ found: inout ProvenRows
   ) throws(DatabaseError) {
-    var apps: [(Text, App)] = []
+    var apps: [InstalledApp] = []
     try read(AppRecord.self, database, authenticator, &found) { _, record in
-      apps.append((record.id, record.app))
+      apps.append(InstalledApp(key: record.id, app: record.app))
       return true
     }
     registry.restore(apps)

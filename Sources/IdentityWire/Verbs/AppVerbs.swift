@@ -10,8 +10,8 @@ extension Verb {
         Line(
           [.word("app")],
           [
-            .word("vendor"), .time("installed"), .boolean("manifest"), .word("unit").optional,
-            .word("container").optional, .list("groups").optional, .list("rights").optional,
+            .word("vendor"), .time("installed"), .boolean("manifest"), .time("suspended").optional,
+            .word("unit").optional, .word("container").optional, .list("groups").optional, .list("rights").optional,
           ])),
       loss: .nothing, examples: [.init("app list", "OK 0")]
     ) { (_) throws(Refusal) in .registry(.apps) },
@@ -19,7 +19,7 @@ extension Verb {
     Verb(
       words: "app forget", operands: [.optional("ID")],
       attributes: [.init("unused", "DAYS"), .init("app", "PATTERN"), .init("dry-run", "yes")],
-      summary: "Uninstall an app without a manifest, or all unused apps that have neither a manifest nor items.",
+      summary: "Uninstall an app without a manifest, or all unused apps that never had one and have no items.",
       answer: .either(
         ifGiven: ["unused", "app"],
         .report(

@@ -18,6 +18,7 @@ class App:
     installed: datetime
     manifest: bool
     rights: tuple[str, ...] | None = None
+    suspended: datetime | None = None
     unit: str | None = None
     vendor: str
 
@@ -30,6 +31,7 @@ _App = _.Shape(
     _.Field("installed", "installed", _.time),
     _.Field("manifest", "manifest", _.boolean),
     _.Field("rights", "rights", _.words, is_optional=True),
+    _.Field("suspended", "suspended", _.time, is_optional=True),
     _.Field("unit", "unit", _.text, is_optional=True),
     _.Field("vendor", "vendor", _.text),
 )
@@ -76,7 +78,7 @@ def app_list() -> Request[tuple[App, ...]]:
 
 
 def app_forget(id: str) -> Request[None]:
-    """Uninstall an app without a manifest, or all unused apps that have neither a manifest nor items."""
+    """Uninstall an app without a manifest, or all unused apps that never had one and have no items."""
     return Request("app forget", [*_.operands(id)], _.nothing)
 
 
@@ -86,5 +88,5 @@ def app_forget_unused(
     app: str | None = None,
     dry_run: bool = False,
 ) -> Request[ForgottenApps]:
-    """Uninstall an app without a manifest, or all unused apps that have neither a manifest nor items."""
+    """Uninstall an app without a manifest, or all unused apps that never had one and have no items."""
     return Request("app forget", [*_.attributes({"unused": unused, "app": app, "dry-run": dry_run})], _ForgottenApps)

@@ -177,6 +177,7 @@ class Status:
     store_unproven: str | None = None
     subscribers: int | None = None
     suspect: str | None = None
+    suspended_apps: int | None = None
     tokens: int | None = None
     uptime: int | None = None
     vendors: int | None = None
@@ -222,6 +223,7 @@ _Status = _.properties(
     _.Field("store-unproven", "store_unproven", _.text),
     _.Field("subscribers", "subscribers", _.number),
     _.Field("suspect", "suspect", _.text),
+    _.Field("suspended-apps", "suspended_apps", _.number),
     _.Field("tokens", "tokens", _.number),
     _.Field("uptime", "uptime", _.number),
     _.Field("vendors", "vendors", _.number),
