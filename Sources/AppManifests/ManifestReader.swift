@@ -15,10 +15,10 @@ package enum ManifestReader {
   ///
   /// - Parameters:
   ///   - folders: the folders, most important first. A missing folder counts as empty.
-  ///   - placesWithoutRights: the directories below which no manifest can give rights.
+  ///   - untrustedPlaces: the directories below which no manifest can give rights or replace an app.
   /// - Returns: the manifests without user IDs (see ``userIDs(of:)``), or the reason why no conclusion is possible.
   package static func survey(
-    _ folders: [String], placesWithoutRights: [String] = ManifestReader.placesWithoutRights
+    _ folders: [String], untrustedPlaces: [String] = ManifestReader.untrustedPlaces
   ) -> ManifestSurvey {
     let files: [(name: Text, path: String)]
     do {
@@ -36,8 +36,8 @@ package enum ManifestReader {
       }
       do {
         guard let settings = try settings(ofFile: path) else { continue }
-        let mayHaveRights = !placesWithoutRights.contains { path.hasPrefix("\($0)/") }
-        let manifest = try Manifest(of: id, settings, mayHaveRights: mayHaveRights, ignored: &faults)
+        let isTrusted = !untrustedPlaces.contains { path.hasPrefix("\($0)/") }
+        let manifest = try Manifest(of: id, settings, isTrusted: isTrusted, ignored: &faults)
         entries[id] = ManifestSurvey.Entry(file: path, manifest: manifest)
       } catch {
         faults.append("\(error)")
@@ -47,10 +47,10 @@ package enum ManifestReader {
     return .found(entries, faults: faults)
   }
 
-  /// The directories below which no manifest can give rights.
+  /// The directories below which no manifest can give rights or replace an app.
   ///
   /// Services fill /run while they run, and /usr/local may belong to a group of users (Debian Policy, section 9.1.2).
-  package static let placesWithoutRights = ["/run", "/usr/local"]
+  package static let untrustedPlaces = ["/run", "/usr/local"]
 
   /// The suffix of a manifest's file name.
   private static let suffix = ".app".utf8

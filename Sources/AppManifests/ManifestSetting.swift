@@ -65,6 +65,10 @@ struct ManifestSetting: Sendable {
       result.rights.formUnion(given)
       return given.count == words.count
     },
+    ManifestSetting(name: "Replaces", allowed: Text.manifestNames) { result, value, _ in
+      result.replaces = value.isEmpty ? nil : value
+      return value.isEmpty || value.isManifestName
+    },
   ]
 
   private static func choice<Value: RawRepresentable<String> & CaseIterable & SendableMetatype>(
@@ -85,10 +89,10 @@ extension Manifest {
   /// - Parameters:
   ///   - app: the app, which is its own vendor if no vendor is named.
   ///   - settings: the settings in the order of the file.
-  ///   - mayHaveRights: whether the directory of the file is one whose manifests may give rights.
+  ///   - isTrusted: whether the directory of the file is one whose manifests may give rights and replace apps.
   ///   - ignored: collects unknown settings, each with file and line.
   /// - Throws: the first value that is not allowed, with file, line and the allowed values.
-  init(of app: Text, _ settings: [Setting], mayHaveRights: Bool, ignored: inout [String]) throws(ConfigurationFailure) {
+  init(of app: Text, _ settings: [Setting], isTrusted: Bool, ignored: inout [String]) throws(ConfigurationFailure) {
     let defaults = Manifest(vendor: app)
     self = defaults
     for setting in settings {
@@ -101,13 +105,13 @@ extension Manifest {
           place: "\(setting.place)",
           reason: "[App] \(known.name)= cannot be '\(setting.value)'; allowed: \(known.allowed)")
       }
-      guard rights.isEmpty || mayHaveRights else {
+      guard rights.isEmpty && replaces == nil || isTrusted else {
         throw ConfigurationFailure(
           place: "\(setting.place)",
-          reason: "[App] Rights= is refused below /run and /usr/local; "
+          reason: "[App] \(known.name)= is refused below /run and /usr/local; "
             + "move the manifest to /etc/identityd/apps.d")
       }
-      if let fault = contradiction { throw ConfigurationFailure(place: "\(setting.place)", reason: fault) }
+      if let fault = contradiction(of: app) { throw ConfigurationFailure(place: "\(setting.place)", reason: fault) }
     }
     guard users != .everyone || unit != nil else {
       throw ConfigurationFailure(
@@ -117,13 +121,17 @@ extension Manifest {
   }
 
   /// The fault of settings that exclude each other, if any.
-  private var contradiction: String? {
+  private func contradiction(of app: Text) -> String? {
     if container != nil, unit != nil || users != .unnamed {
       return "[App] Container= cannot be combined with Unit= or User=: a container has users of its own"
     }
     if container != nil, !rights.isEmpty {
       return "[App] Container= cannot be combined with Rights=: no process in a container has rights on the host"
     }
+    if container != nil, replaces != nil {
+      return "[App] Container= cannot be combined with Replaces=: an image must not get the secrets of another app"
+    }
+    if replaces == app { return "[App] Replaces= names the app itself" }
     if rights.contains(.fleet), deviceBinding != .shared {
       return "[App] Rights=fleet requires DeviceIdentifier=shared: the fleet shows that identifier to other devices"
     }

@@ -45,6 +45,8 @@ package struct Manifest: Equatable, Sendable {
   package var versionOrder = VersionOrder.numeric
   /// The rights of the app (`Rights=`).
   package var rights: Set<Right> = []
+  /// The app that this one takes the place of when it is installed (`Replaces=`); nil in an installed app.
+  package var replaces: Text?
 
   /// Creates a manifest with a vendor and otherwise default values.
   package init(vendor: Text) { self.vendor = vendor }

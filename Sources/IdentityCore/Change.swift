@@ -9,6 +9,8 @@ package indirect enum Change: Equatable, Sendable {
   case appUpdated(Text, App)
   /// An app was uninstalled.
   case appUninstalled(Text)
+  /// An app took the place of another one, with all that the other one had.
+  case appReplaced(Replacement)
   /// An installed app without a manifest was used.
   case appUsed(Text, AppUse)
   /// The record of an app's last use was removed, because the app is uninstalled.

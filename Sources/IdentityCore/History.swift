@@ -139,6 +139,21 @@ package struct History: Equatable, Sendable {
     charge(number, identifier, isKept: true)
   }
 
+  /// Moves an identifier to another scope, or ends it.
+  mutating func move(_ moved: NumberedIdentifier) {
+    guard let before = self[number: moved.number] else { return }
+    charge(moved.number, before, isKept: false)
+    if before.end == nil {
+      inForce[before.scope] = nil
+    } else {
+      forgetEnd(of: moved.number, in: before.scope)
+    }
+    table.store(moved)
+    let scope = moved.identifier.scope
+    if moved.identifier.end == nil { inForce[scope] = moved.number } else { noteEnd(of: moved.number, in: scope) }
+    charge(moved.number, moved.identifier, isKept: true)
+  }
+
   private mutating func noteEnd(of number: Int64, in scope: Scope) {
     let count = ended.update(scope) { numbers in
       let place = numbers?.place(of: number) ?? 0
@@ -149,16 +164,20 @@ package struct History: Equatable, Sendable {
     if count > Bound.endedIdentifiers { crowded.insert(scope) }
   }
 
-  /// Removes an ended identifier.
-  mutating func remove(_ number: Int64) {
-    guard let identifier = table.remove(number)?.identifier else { return }
-    charge(number, identifier, isKept: false)
-    let count = ended.update(identifier.scope) { numbers in
+  private mutating func forgetEnd(of number: Int64, in scope: Scope) {
+    let count = ended.update(scope) { numbers in
       if let place = numbers?.place(of: number) { numbers?.remove(at: place) }
       if numbers?.isEmpty == true { numbers = nil }
       return numbers?.count ?? 0
     }
-    if count <= Bound.endedIdentifiers { crowded.remove(identifier.scope) }
+    if count <= Bound.endedIdentifiers { crowded.remove(scope) }
+  }
+
+  /// Removes an ended identifier.
+  mutating func remove(_ number: Int64) {
+    guard let identifier = table.remove(number)?.identifier else { return }
+    charge(number, identifier, isKept: false)
+    forgetEnd(of: number, in: identifier.scope)
     let before = numberBefore.removeValue(forKey: number)
     let after = numberAfter.removeValue(forKey: number)
     if let before { numberAfter[before] = after }

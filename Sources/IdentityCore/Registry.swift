@@ -108,6 +108,7 @@ extension Registry {
     switch change {
     case .appInstalled(let id, let app), .appUpdated(let id, let app): apps.store(app, as: id)
     case .appUninstalled(let id): apps.remove(id)
+    case .appReplaced(let replacement): replace(replacement)
     case .appUsed(let id, let use): uses[id] = use
     case .appUseForgotten(let id): uses[id] = nil
     case .dayBegan(let new): day = new
@@ -145,6 +146,21 @@ extension Registry {
     case .tokenDeleted(let token): tokens.remove(token)
     case .sealed: settings.change { $0.isSealed = true }
     case .epochBegan: break
+    }
+  }
+
+  private mutating func replace(_ replacement: Replacement) {
+    apps.remove(replacement.previous)
+    apps.store(replacement.app, as: replacement.id)
+    for identifier in replacement.identifiers { history.move(identifier) }
+    for moved in replacement.items {
+      items.remove(moved.before.key)
+      items.store(moved.item)
+    }
+    for change in replacement.versions { versions.apply(change) }
+    for moved in replacement.tokens {
+      tokens.remove(moved.before)
+      tokens.store(moved.token)
     }
   }
 

@@ -117,6 +117,11 @@ extension Refusal {
   }
 }
 
+extension ReplacementFault {
+  /// The fault as the log and `status` have it.
+  package var text: String { "\(file): Replaces=\(previous): \(refusal.text)" }
+}
+
 extension SyntaxFault {
   var text: String {
     switch self {

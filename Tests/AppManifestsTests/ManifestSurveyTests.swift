@@ -51,7 +51,7 @@ struct ManifestSurveyTests {
     }
     try temporary.write("run/plain.app", "[App]\nVendor=run\n")
     let survey = ManifestReader.survey(
-      ["usr", "run", "running"].map { temporary[$0] }, placesWithoutRights: [temporary["run"]])
+      ["usr", "run", "running"].map { temporary[$0] }, untrustedPlaces: [temporary["run"]])
     guard case .found(let entries, let faults) = survey else {
       Issue.record("the folders are not read")
       return
@@ -62,7 +62,7 @@ struct ManifestSurveyTests {
       faults.map(short) == [
         "run/run.app:2: [App] Rights= is refused below /run and /usr/local; move the manifest to /etc/identityd/apps.d"
       ])
-    #expect(ManifestReader.placesWithoutRights == ["/run", "/usr/local"])
+    #expect(ManifestReader.untrustedPlaces == ["/run", "/usr/local"])
   }
 
   @Test func `an entry names the file that counts`() throws {

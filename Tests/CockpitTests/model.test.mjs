@@ -111,6 +111,31 @@ test("events alone, a snapshot alone, and events replayed over a snapshot end in
   }
 });
 
+test("an app that replaces another one has all that the other one had", async (context) => {
+  const daemon = new Daemon(context);
+  const folder = join(daemon.folder, "apps.d");
+  await mkdir(folder);
+  await daemon.start(`[Apps]\nDirectories=${folder}\n`);
+  await install(daemon, true);
+  const connection = daemon.connect();
+  await connection.ask(["get", "installation"], { app: OWN });
+  await connection.ask(["token", "put", "fcm", "token"], { app: OWN });
+  await connection.ask(["item", "put"], { service: "s", account: "a", group: OWN, data: "eA==" });
+  const before = (await load(daemon, { rows: false })).apps.get(OWN);
+  assert.ok(before.installation && before.device && before.tokens.size === 1);
+  const text = "[App]\nVendor=org.example\nUnit=own.service\nDeviceIdentifier=app\n";
+  await writeFile(join(folder, "org.example.new.app"), `${text}Replaces=${OWN}\n`);
+  await rm(join(folder, `${OWN}.app`));
+  const isListed = async () => (await connection.ask(["app", "list"], {})).rows.some(({ words }) => words[0] !== OWN);
+  const end = Date.now() + 20_000;
+  while (!(await isListed())) assert.ok(Date.now() < end, "the manifest is not read");
+  connection.close();
+  const events = await load(daemon, { rows: false });
+  assert.deepEqual(values(events), values(await load(daemon, { events: false })));
+  assert.deepEqual(events.apps.get("org.example.new"), { ...before, name: "org.example.new" });
+  assert.equal(events.itemCount("org.example.new"), 1);
+});
+
 test("the states of tokens come from their list", async (context) => {
   const daemon = await new Daemon(context).start();
   const connection = daemon.connect();

@@ -123,6 +123,58 @@ import Testing
     #expect(try daemon.client().ask("app list").contains { $0.contains(" suspended=") } == false)
   }
 
+  @Test func `a renamed app keeps identifiers, items, versions and tokens over its new manifest and a restart`() throws
+  {
+    try write("[App]\nVendor=org.example\nUser=daemon\nDeviceIdentifier=app\n", "old")
+    try start()
+    let old = try PeerConnection(daemonUser, of: daemon)
+    func identifiers(of connection: PeerConnection) throws -> [String] {
+      try ["installation", "vendor", "device"].map { level in
+        let words = try connection.ask("get \(level)")[0].split(separator: " ")
+        return words.prefix(3).joined(separator: " ")
+      }
+    }
+    let values = try identifiers(of: old)
+    #expect(values.allSatisfy { $0.hasPrefix("OK ") })
+    #expect(try old.ask("item put service=s account=a data=c2VjcmV0") == ["OK created"])
+    #expect(try old.ask("item put service=s account=b data=QQ== lifetime=installation") == ["OK created"])
+    #expect(try old.ask("version report 1")[0].hasPrefix("OK installed 1"))
+    #expect(try old.ask("version claim migration") == ["OK first"])
+    #expect(try old.ask("token put fcm T")[0].hasPrefix("OK created "))
+    let last = try #require(Int(daemon.client().statusValue("last-event") ?? ""))
+    let subscriber = try daemon.client()
+    #expect(try subscriber.subscribe("").last == "OK \(last)")
+    // As a package manager does: the new file comes before the old one goes.
+    try write("[App]\nVendor=org.example\nUser=daemon\nDeviceIdentifier=app\nReplaces=old\n", "new")
+    let fault = "\(file("new", in: 3).path): Replaces=old: \(file("old", in: 3).path) is still there; remove that file"
+    let deadline = Date(timeIntervalSinceNow: patience)
+    while try !daemon.client().ask("status").contains(where: { $0.contains("manifest-fault=") && $0.contains(fault) }) {
+      guard Date() < deadline else { throw Failure("no such fault: \(daemon.log)") }
+      usleep(20_000)
+    }
+    #expect(try apps() == ["old vendor=org.example manifest=yes"])
+    try remove("old")
+    let event = "EVENT \(last + 1) app replaced app=new vendor=org.example previous=old time="
+    #expect(try subscriber.line()?.hasPrefix(event) == true)
+    for _ in 0..<2 {
+      #expect(try apps() == ["new vendor=org.example manifest=yes"])
+      #expect(try daemon.client().statusValue("last-event") == "\(last + 1)")
+      #expect(try daemon.client().statusValue("manifest-fault") == nil)
+      let new = try PeerConnection(daemonUser, of: daemon)
+      #expect(try identifiers(of: new) == values)
+      #expect(try new.ask("item read service=s account=a group=new")[0].contains("c2VjcmV0"))
+      #expect(try new.ask("item find").count == 3)
+      #expect(try new.ask("version history")[0].hasPrefix("* 1 "))
+      #expect(try new.ask("version claim migration") == ["OK again"])
+      #expect(try new.ask("token get fcm")[0].hasPrefix("OK T "))
+      #expect(try daemon.ask("app forget old").hasPrefix("ERR not-found "))
+      daemon.end()
+      try start()
+    }
+    try uninstall("new")
+    #expect(try daemon.client().ask("item find group=new").count == 2)
+  }
+
   @Test func `a manifest gives its app the right fleet, which an open connection loses with the manifest`() throws {
     try write("[App]\nUser=daemon\nRights=fleet\n", "fleet")
     try write("[App]\nUser=mail\n", "plain")

@@ -1,4 +1,5 @@
 import IdentityCore
+import IdentityWire
 import TestSupport
 
 /// A registry driven as the writer drives it: each change of a decision is recorded and applied, and its event is kept.
@@ -9,6 +10,8 @@ import TestSupport
 struct Life {
   /// The state after all changes.
   var registry = Registry()
+  /// The faults of the last survey.
+  private(set) var faults: [String] = []
   /// The clock, in milliseconds.
   var now: Int64 = 0
   /// A name in place of the machine-id. Nil if there is no usable machine-id.
@@ -111,7 +114,12 @@ struct Life {
     for change in changes {
       let recorded = registry.record(change, at: Timestamp(milliseconds: now))
       registry.apply(recorded)
-      if case .itemStored(let item, let secret, _) = change { secrets[item.edition] = secret }
+      switch change {
+      case .itemStored(let item, let secret, _): secrets[item.edition] = secret
+      case .appReplaced(let replacement):
+        for moved in replacement.items { secrets[moved.item.edition] = moved.secret }
+      default: break
+      }
       if let event = recorded.event { events.append(event) }
     }
   }
@@ -139,11 +147,13 @@ struct Life {
   @discardableResult
   mutating func survey(_ survey: ManifestSurvey) -> [Change] {
     now += 1
+    let (survey, replacements, faults) = registry.replacements(in: survey, context(nil))
+    self.faults = faults.map(\.text)
     let entries = registry.manifests(after: survey)
     var claims = AppClaims()
     let refused = claims.insert(entries).refused
     let changes = registry.reconciliation(
-      with: survey, entries, refused: refused, at: Timestamp(milliseconds: now)
+      with: survey, entries, refused: refused, replacements: replacements, at: Timestamp(milliseconds: now)
     ).flatMap(\.self)
     take(changes)
     return changes

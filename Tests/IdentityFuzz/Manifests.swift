@@ -11,7 +11,7 @@ final class ManifestTarget: FuzzTarget {
     var ignored: [String] = []
     do throws(ConfigurationFailure) {
       let settings = try INIFile.parse(input, file: "org.example.app")
-      let manifest = try Manifest(of: "org.example", settings, mayHaveRights: true, ignored: &ignored)
+      let manifest = try Manifest(of: "org.example", settings, isTrusted: true, ignored: &ignored)
       try check(manifest)
       // Every setting must be either known or reported as ignored.
       let known = settings.count { setting in

@@ -62,6 +62,37 @@ struct BackupWriterTests {
     #expect(found.sorted { $0.item.number < $1.item.number } == Self.items)
   }
 
+  /// Lets another app take over all items, as the writer of the daemon does.
+  private func replaceApp(_ store: inout Store, _ registry: inout Registry, _ writer: BackupWriter) throws {
+    let app = App(installed: start, manifest: Manifest(vendor: "org.v"))
+    let moved = try Self.items.map { known in
+      let old = known.item
+      let item = Item(
+        key: ItemKey(group: "org.new", service: old.key.service, account: old.key.account), number: old.number,
+        edition: uuid(900 + UInt64(old.number)), owner: "org.new", label: old.label, attributes: old.attributes,
+        isThisDeviceOnly: old.isThisDeviceOnly, endsWithInstallation: old.endsWithInstallation,
+        secretLength: old.secretLength, created: old.created, modified: old.modified)
+      return Replacement.MovedItem(before: old, item: item, secret: try store.makeSecretMemory().encrypt(known.secret))
+    }
+    let replacement = Replacement(previous: "org.old", id: "org.new", app: app, items: moved)
+    for change in [Change.appInstalled("org.old", app), .appReplaced(replacement)] {
+      let recorded = registry.recorded([change])
+      writer.writeAhead(of: recorded, from: store)
+      try store.mustCommit(recorded)
+    }
+    try store.expectOpen(zip(moved, Self.items).map { Known($0.item, $1.secret) })
+  }
+
+  @Test(arguments: 1...12)
+  func `a backup has the items of its beginning, whenever another app takes them over`(place: Int) throws {
+    let workspace = try Workspace()
+    try workspace.fill(Self.items)
+    let found = try backedUp(in: workspace) { records, store, registry, writer in
+      if records == place { try replaceApp(&store, &registry, writer) }
+    }
+    #expect(found.sorted { $0.item.number < $1.item.number } == Self.items)
+  }
+
   @Test func `an item that is replaced twice is backed up once`() throws {
     let workspace = try Workspace()
     try workspace.fill(Self.items)

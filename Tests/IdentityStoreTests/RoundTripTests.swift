@@ -124,6 +124,19 @@ struct RefusedChangeTests {
     [
       ("a missing app updated", [.appUpdated("nobody", App(installed: start))]),
       ("a missing app uninstalled", [.appUninstalled("nobody")]),
+      (
+        "a missing app replaced",
+        [.appReplaced(Replacement(previous: "nobody", id: "somebody", app: App(installed: start)))]
+      ),
+      (
+        "a missing identifier moved",
+        [
+          .appReplaced(
+            Replacement(
+              previous: "user:7", id: "somebody", app: App(installed: start),
+              identifiers: [.init(number: 99, identifier: missing)]))
+        ]
+      ),
       ("an app installed twice", [.appInstalled("user:7", App(installed: start))]),
       (
         "an end of a missing identifier", [.identifierEnded(.vendor("nobody"), .init(time: start, cause: .uninstalled))]
@@ -154,6 +167,9 @@ struct RefusedChangeTests {
     ].map { ($0.0, $0.1.map { RecordedChange($0, event: nil) }) } + [
       ("an event with a number too high", [event(53)]), ("an event with a repeated number", [event(51)]),
     ]
+
+  private static let missing = Identifier(
+    scope: .installation("somebody"), value: uuid(9), created: start, origin: .random, cause: .firstUse, author: nil)
 
   /// The second token with the provider of the third one.
   private static let otherProvider = Token(

@@ -58,7 +58,21 @@ export class Model {
     const { topic, name, attributes } = event;
     if (["ended", "uninstalled", "removed", "deleted"].includes(name)) return this.#remove(topic, attributes);
     if (topic === "devices" && name === "replaced") this.devices.delete(attributes.get("previous"));
+    if (topic === "app" && name === "replaced") this.#replace(attributes.get("previous"), attributes.get("app"));
     this.#set(topic, attributes, name);
+  }
+
+  // The app has all that the other one had: no other events tell that. A device identifier that it had before stays.
+  #replace(previous, name) {
+    const before = this.apps.get(previous);
+    if (before !== undefined) {
+      this.apps.delete(previous);
+      this.apps.set(name, { ...before, name, device: this.apps.get(name)?.device ?? before.device });
+    }
+    const items = this.items.get(previous);
+    if (items === undefined) return;
+    this.items.delete(previous);
+    this.items.set(name, new Map([...(this.items.get(name) ?? []), ...items]));
   }
 
   /** Notes that events are missing; the number is undefined if it is not known. Numbers may then begin anew. */

@@ -27,6 +27,7 @@ const SENTENCES = {
   "app installed": [_("$0 of the vendor $1 is installed."), "app", "vendor"],
   "app suspended": [_("The manifest of $0 of the vendor $1 is missing: the app is suspended."), "app", "vendor"],
   "app resumed": [_("The manifest of $0 of the vendor $1 is back."), "app", "vendor"],
+  "app replaced": [_("$0 of the vendor $1 has taken the place of $2."), "app", "vendor", "previous"],
   "app uninstalled": [_("$0 of the vendor $1 is uninstalled."), "app", "vendor"],
   "devices added": [_("The device $0 is in the account."), "member"],
   "devices renamed": [_("The device $0 has the name $1."), "value", "name"],

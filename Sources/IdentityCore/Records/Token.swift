@@ -103,11 +103,12 @@ package final class Token: Equatable, Sendable {
 
   /// Returns a copy of the token with some properties changed.
   package func with(
-    number: Int64? = nil, device: UUID? = nil, isValid: Bool? = nil, changed: Timestamp? = nil,
+    number: Int64? = nil, app: Text? = nil, device: UUID? = nil, isValid: Bool? = nil, changed: Timestamp? = nil,
     confirmed: Timestamp? = nil
   ) -> Token {
     var record = record
     if let number { record.number = number }
+    if let app { record.app = app }
     if let device { record.device = device }
     if let isValid { record.isValid = isValid }
     if let changed { record.changed = changed }

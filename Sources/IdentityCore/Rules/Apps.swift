@@ -31,9 +31,11 @@ extension Registry {
   ///   - survey: the result of the survey. An app with a faulty manifest stays installed.
   ///   - refused: the apps whose manifests conflict. Installed apps keep their present manifests. New apps are
   ///     not installed.
+  ///   - replacements: the apps that take the place of another one, whose manifest is missing.
   /// - Returns: the changes of each transaction. Whichever was the last one, the next survey continues behind it.
   package func reconciliation(
-    with survey: ManifestSurvey, _ entries: [Text: ManifestSurvey.Entry], refused: Set<Text>, at now: Timestamp
+    with survey: ManifestSurvey, _ entries: [Text: ManifestSurvey.Entry], refused: Set<Text>,
+    replacements: [Text: Replacement] = [:], at now: Timestamp
   ) -> [[Change]] {
     guard case .found(let found, _) = survey else { return [] }
     var plan = Plan(self)
@@ -44,7 +46,9 @@ extension Registry {
     // Another app of these vendors may still be to be installed.
     let staying = Set(entries.compactMap { refused.contains($0.key) ? nil : $0.value.manifest?.vendor })
     func leave(_ vendor: Text) { if !staying.contains(vendor) { plan.endIfDeserted(vendor, at: now) } }
+    let replaced = Set(replacements.values.lazy.filter { !refused.contains($0.id) }.map(\.previous))
     for (id, app) in apps where app.manifest != nil && app.suspended == nil && found[id] == nil {
+      if replaced.contains(id) { continue }
       plan.suspend(id, app, at: now)
       endTransaction()
     }
@@ -64,6 +68,8 @@ extension Registry {
         if app.suspended != nil, plan.registry.use(of: id) != nil { plan.add(.appUseForgotten(id)) }
         plan.moveTokens(of: id, from: device)
         leave(vendor(of: id))
+      } else if let replacement = replacements[id] {
+        plan.replace(replacement)
       } else {
         plan.add(.appInstalled(id, App(installed: now, manifest: manifest, folder: entry.folder)))
       }

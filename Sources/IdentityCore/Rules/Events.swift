@@ -20,6 +20,8 @@ extension Registry {
     switch change {
     case .appInstalled(let id, let app): news(of: id, vendor: app.manifest?.vendor ?? id, "installed")
     case .appUninstalled(let id): news(of: id, vendor: vendor(of: id), "uninstalled")
+    case .appReplaced(let new):
+      news(of: new.id, vendor: vendor(of: new.previous), "replaced", [.init("previous", new.previous)])
     case .appUpdated(let id, let app) where (app.suspended == nil) != (apps[id]?.suspended == nil):
       news(of: id, vendor: app.manifest?.vendor ?? id, app.suspended == nil ? "resumed" : "suspended")
     case .identifierMade(let identifier):
@@ -53,9 +55,10 @@ extension Registry {
     }
   }
 
-  private func news(of app: Text, vendor: Text, _ name: Text) -> News {
+  private func news(of app: Text, vendor: Text, _ name: Text, _ others: [Event.Attribute] = []) -> News {
     News(
-      topic: .app, name: name, attributes: [.init("app", app), .init("vendor", vendor)], audience: .vendor(vendor))
+      topic: .app, name: name, attributes: [.init("app", app), .init("vendor", vendor)] + others,
+      audience: .vendor(vendor))
   }
 
   private func news(

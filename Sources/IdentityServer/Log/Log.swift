@@ -60,6 +60,7 @@ package enum LogEvent: Sendable {
   case deviceMade(UUID, Origin, Cause, by: Originator)
   case appInstalled(Text, by: Originator)
   case appUninstalled(Text, by: Originator)
+  case appReplaced(Text, Text, by: Originator)
   case appSuspended(Text, by: Originator)
   case appResumed(Text, by: Originator)
   case identifierChanged(Scope, Cause, by: Originator)
@@ -179,6 +180,10 @@ package enum LogEvent: Sendable {
       make(.info, "a39a97467e6e44669648256c00b19d26", "\(app) is installed.", [("IDENTITYD_APP", "\(app)")])
     case .appUninstalled(let app, _):
       make(.info, "9da229fef1c24ebe824d403660cb465f", "\(app) is uninstalled.", [("IDENTITYD_APP", "\(app)")])
+    case .appReplaced(let previous, let app, _):
+      make(
+        .notice, "d3b07e5c94f14a7d8c61f20b5ae97438", "\(app) has taken the place of \(previous).",
+        [("IDENTITYD_APP", "\(app)")])
     case .appSuspended(let app, _):
       make(
         .notice, "5e0a3f4b7c1d4f0e9b62d8a1c47f2e95",
@@ -238,7 +243,8 @@ package enum LogEvent: Sendable {
     switch self {
     case .noMachineIdentifier(_, let originator), .deviceMade(_, _, _, let originator),
       .appInstalled(_, let originator), .appUninstalled(_, let originator),
-      .appSuspended(_, let originator), .appResumed(_, let originator), .identifierChanged(_, _, let originator),
+      .appReplaced(_, _, let originator), .appSuspended(_, let originator), .appResumed(_, let originator),
+      .identifierChanged(_, _, let originator),
       .secretDamaged(_, let originator),
       .connectionRefused(_, let originator), .credentialRefused(_, _, _, _, let originator),
       .connectionFailed(_, _, _, let originator):

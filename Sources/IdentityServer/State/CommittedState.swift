@@ -129,6 +129,7 @@ extension LogEvent {
       self = .machineChanged(former.cause)
     case .appInstalled(let app, _): self = .appInstalled(app, by: originator)
     case .appUninstalled(let app): self = .appUninstalled(app, by: originator)
+    case .appReplaced(let new): self = .appReplaced(new.previous, new.id, by: originator)
     case .appUpdated(let app, let new):
       // Only a change with an event has suspended or resumed the app.
       guard recorded.event != nil else { return nil }

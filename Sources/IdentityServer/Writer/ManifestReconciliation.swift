@@ -10,7 +10,8 @@ extension Writer {
   func survey(_ folders: [String], _ report: inout WriterReport, _ goOn: () -> Void = {}) {
     surveyed = folders
     activity.enterStorage()
-    let survey = sources.manifests(folders)
+    let context = context(for: nil)
+    let (survey, replacements, unmet) = registry.replacements(in: sources.manifests(folders), context)
     let (entries, userFaults) = lookUp(registry.manifests(after: survey))
     activity.leaveStorage()
     var faults: [String]
@@ -18,13 +19,15 @@ extension Writer {
     case .found(_, let found): faults = found + userFaults
     case .unreadable(let reason): faults = ["\(reason): the installed apps stay as they are"] + userFaults
     }
-    faults += readSubordinates(&report)
+    faults += unmet.map(\.text) + readSubordinates(&report)
     var claims = AppClaims()
     let (refused, conflicts) = claims.insert(entries)
     faults += conflicts
     do throws(Refusal) {
-      let now = Self.now
-      for changes in registry.reconciliation(with: survey, entries, refused: refused, at: now) {
+      let now = context.now
+      let transactions = registry.reconciliation(
+        with: survey, entries, refused: refused, replacements: replacements, at: now)
+      for changes in transactions {
         try refuseUnwritable()
         guard !registry.isSealed else { throw .unavailable("the store is sealed") }
         let before = registry

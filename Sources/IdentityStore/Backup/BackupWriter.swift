@@ -100,12 +100,14 @@ package final class BackupWriter {
   ///
   /// - Parameter store: the store without the changes.
   package func writeAhead(of changes: [RecordedChange], from store: borrowing Store) {
-    for recorded in changes {
-      let key: ItemKey
+    let keys = changes.lazy.flatMap { recorded -> [ItemKey] in
       switch recorded.change {
-      case .itemStored(let item, _, _), .itemDeleted(let item): key = item.key
-      default: continue
+      case .itemStored(let item, _, _), .itemDeleted(let item): [item.key]
+      case .appReplaced(let replacement): replacement.items.map(\.before.key)
+      default: []
       }
+    }
+    for key in keys {
       let hadTurn = reached.map { key <= $0 } ?? false
       guard failure == nil, !hadTurn, let item = registry.items[key], !item.isThisDeviceOnly,
         !ahead.contains(item.number)

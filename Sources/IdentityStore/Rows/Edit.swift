@@ -28,41 +28,9 @@ struct Edit {
 
   /// Writes changes.
   mutating func apply(_ recorded: [RecordedChange], _ authenticator: borrowing Authenticator) throws(DatabaseError) {
-    let passing = Self.passing(recorded)
+    let passing = recorded.passing
     for place in recorded.indices {
       if passing.isEmpty || !passing[place] { try apply(recorded[place].change, authenticator) }
-    }
-  }
-
-  /// Finds the changes whose row a later change of the same transaction replaces: those rows are not written.
-  ///
-  /// - Returns: a flag for each change; empty if there are fewer than two changes.
-  private static func passing(_ recorded: [RecordedChange]) -> [Bool] {
-    guard recorded.count > 1 else { return [] }
-    var passing = [Bool](repeating: false, count: recorded.count)
-    var tokens = RepeatedNumbers()
-    var items = RepeatedNumbers()
-    // In reverse order, so that the last change of a row is written. An added row is always written, and replaces none.
-    for place in recorded.indices.reversed() {
-      switch recorded[place].change {
-      case .tokenStored(_, .created), .tokenStored(_, .copied), .itemStored(_, _, .added): break
-      case .tokenStored(let token, _): passing[place] = tokens.isRepeated(token.number)
-      case .itemStored(let item, _, _): passing[place] = items.isRepeated(item.number)
-      default: break
-      }
-    }
-    return passing
-  }
-
-  /// A set of numbers seen before. The last number is compared first, because most often it repeats.
-  private struct RepeatedNumbers {
-    private var numbers: Set<Int64> = []
-    private var last: Int64?
-
-    mutating func isRepeated(_ number: Int64) -> Bool {
-      if number == last { return true }
-      last = number
-      return !numbers.insert(number).inserted
     }
   }
 
@@ -71,6 +39,7 @@ struct Edit {
     case .appInstalled(let id, let app): try insert(AppRecord(id: id, app: app), authenticator)
     case .appUpdated(let id, let app): try replace(AppRecord(id: id, app: app), authenticator)
     case .appUninstalled(let id): try remove(.text(id.bytes), AppRecord.self, authenticator)
+    case .appReplaced(let replacement): try apply(replacement, authenticator)
     case .appUsed(let id, let use): try put(AppUseRecord(of: id, use), authenticator)
     case .appUseForgotten(let id): try remove(.text(id.bytes), AppUseRecord.self, authenticator)
     case .dayBegan(let use): try put(DayRecord(use), authenticator)
@@ -135,7 +104,39 @@ struct Edit {
     }
   }
 
+  // MARK: Apps
+
+  private mutating func apply(_ replacement: Replacement, _ authenticator: borrowing Authenticator)
+    throws(DatabaseError)
+  {
+    try remove(.text(replacement.previous.bytes), AppRecord.self, authenticator)
+    try insert(AppRecord(id: replacement.id, app: replacement.app), authenticator)
+    for moved in replacement.identifiers { try move(moved, authenticator) }
+    for moved in replacement.items {
+      try remove(moved.before, authenticator)
+      try store(moved.item, moved.secret, .added, authenticator)
+    }
+    for change in replacement.versions { try apply(change, authenticator) }
+    for moved in replacement.tokens {
+      try remove(moved.before.record, authenticator)
+      try insert(moved.token.record, authenticator)
+    }
+  }
+
   // MARK: Identifiers
+
+  private mutating func move(_ moved: NumberedIdentifier, _ authenticator: borrowing Authenticator)
+    throws(DatabaseError)
+  {
+    let key = Value.integer(moved.number)
+    try remove(key, NumberedIdentifier.self, authenticator)
+    guard let before = found(NumberedIdentifier.self)?.identifier else {
+      throw .unproven(NumberedIdentifier.table.name, key)
+    }
+    if before.end == nil { ledger.inForce[before.scope] = nil }
+    if moved.identifier.end == nil { ledger.inForce[moved.identifier.scope] = moved.number }
+    try insert(moved, authenticator)
+  }
 
   private mutating func make(_ identifier: Identifier, _ authenticator: borrowing Authenticator) throws(DatabaseError) {
     if ledger.inForce[identifier.scope] != nil {
