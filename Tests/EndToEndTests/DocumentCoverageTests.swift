@@ -16,6 +16,8 @@ struct DocumentCoverageTests {
     "installation": "Tests/SystemTests/DocumentTests.swift", "copy": "Tests/SystemTests/DocumentTests.swift",
     "return of a copy": "Tests/SystemTests/DocumentTests.swift", "start over": "Tests/SystemTests/DocumentTests.swift",
     "image": "Tests/SystemTests/DocumentTests.swift", "metrics": "Tests/SystemTests/DocumentTests.swift",
+    "uses": "Tests/EndToEndTests/UseTests.swift",
+    "swift": "Tests/LibraryTests/DocumentExampleTests.swift",
     "checks": "Tests/SystemTests/CheckTimerTests.swift", "findings": "Tests/SystemTests/CheckTimerTests.swift",
   ]
   /// The files that contain a command as a whole line, keyed by the command.

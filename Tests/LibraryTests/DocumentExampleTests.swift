@@ -2,7 +2,7 @@ import IdentityClient
 import TestSupport
 import Testing
 
-/// The Swift lines of the tour, run against the real daemon. DocumentCoverageTests compares them with the tour.
+/// The Swift lines of the tour and of the README, run against the real daemon. DocumentCoverageTests compares them with both.
 struct DocumentExampleTests {
   @Test func `the tour's example of the library works`() async throws {
     let daemon = try DaemonUnderTest().start()
