@@ -127,6 +127,7 @@ final class Writer {
       if rangeOwners.count > knownOwners { readSubordinates(&report) }
       if jobs.lazy.compactMap(\.removedApp).contains(where: { registry.apps.hasManifest($0) }) {
         survey(folders ?? surveyed, &report)
+        folders = nil
       }
       for rest in carryOut(jobs, isShared: queue.isShared, &report) { queue.append(rest) }
       goOnWithLongWork(&report)

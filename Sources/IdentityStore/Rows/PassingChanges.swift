@@ -1,9 +1,8 @@
 import IdentityCore
 
 extension [RecordedChange] {
-  /// The changes whose row a later change of the same transaction replaces: those rows are not written.
-  ///
-  /// A flag for each change; empty if there are fewer than two changes.
+  /// Whether a later change of the same transaction replaces the row of a change, so that this row is not written: a flag
+  /// for each change; empty if there are fewer than two changes.
   var passing: [Bool] {
     guard count > 1 else { return [] }
     var passing = [Bool](repeating: false, count: count)
