@@ -5,11 +5,16 @@ import IdentityWire
 /// invalid part.
 struct AnswerFields {
   let rows: [ReplyLine.Content]
+  /// The secrets of the rows, nil for a row without; empty if the request expects none.
+  private let rowSecrets: [Secret?]
   let content: ReplyLine.Content
   let secret: Secret?
 
-  init(rows: [ReplyLine.Content] = [], _ content: ReplyLine.Content, secret: Secret? = nil) {
+  init(
+    rows: [ReplyLine.Content] = [], rowSecrets: [Secret?] = [], _ content: ReplyLine.Content, secret: Secret? = nil
+  ) {
     self.rows = rows
+    self.rowSecrets = rowSecrets
     self.content = content
     self.secret = secret
   }
@@ -20,7 +25,9 @@ struct AnswerFields {
   /// Decodes each row.
   func map<Row>(_ read: (AnswerFields) throws(IdentityError) -> Row) throws(IdentityError) -> [Row] {
     var all: [Row] = []
-    for row in rows { all.append(try read(AnswerFields(row))) }
+    for (place, row) in rows.enumerated() {
+      all.append(try read(AnswerFields(row, secret: place < rowSecrets.count ? rowSecrets[place] : nil)))
+    }
     return all
   }
 

@@ -6,6 +6,8 @@ import LinuxSystem
 package struct ReceivedAnswer: Sendable {
   /// The rows, in order.
   package fileprivate(set) var rows: [ReplyLine.Content] = []
+  /// The secrets that were extracted from `data=` of the rows, nil for a row without; empty if the request expects none.
+  package fileprivate(set) var rowSecrets: [Secret?] = []
   /// The final line: `ok` or `error`.
   package let final: ReplyLine
   /// The secret that was extracted from `data=` of the final line; nil if the request expects none.
@@ -41,6 +43,7 @@ struct AnswerQueue {
   /// The tickets of the unanswered requests in order, and whether their answers carry a secret.
   private var expected = FirstInFirstOut<(ticket: UInt64, takesSecret: Bool)>()
   private var rows: [ReplyLine.Content] = []
+  private var rowSecrets: [Secret?] = []
   /// The number of complete answers.
   private(set) var answered = 0
   /// The reason why the daemon had no room, if `busy` was its last final line.
@@ -68,13 +71,15 @@ struct AnswerQueue {
     case .row(let content):
       guard expected.count > 0 else { throw .malformed(String(decoding: line, as: UTF8.self)) }
       rows.append(content)
+      if takesSecret { rowSecrets.append(secret) }
       return .part
     case .ok, .error:
       busyText = parsed.busyText
       guard let first = expected.popFirst() else { return .farewell }
       answered += 1
-      defer { rows = [] }
-      return .answer(first.ticket, ReceivedAnswer(rows: rows, final: parsed, secret: secret))
+      defer { (rows, rowSecrets) = ([], []) }
+      let answer = ReceivedAnswer(rows: rows, rowSecrets: rowSecrets, final: parsed, secret: secret)
+      return .answer(first.ticket, answer)
     }
   }
 
@@ -84,7 +89,7 @@ struct AnswerQueue {
   mutating func end() -> [UInt64] {
     var left: [UInt64] = []
     while let next = expected.popFirst() { left.append(next.ticket) }
-    rows = []
+    (rows, rowSecrets) = ([], [])
     return left
   }
 }

@@ -35,7 +35,7 @@ public enum IdentityError: Error, Hashable, Sendable {
 
     /// The request line is malformed.
     public static let syntax = Code(rawValue: "syntax")
-    /// The request line is longer than 65,536 bytes.
+    /// The request line is longer than 98,304 bytes.
     public static let tooLong = Code(rawValue: "too-long")
     /// The daemon does not know the verb.
     public static let unknownVerb = Code(rawValue: "unknown-verb")

@@ -33,7 +33,10 @@ public struct IdentityRequest<Answer: Sendable>: Sendable {
   /// - Throws: `refused` if the daemon refused the request, `brokenAnswer` if the answer cannot be decoded.
   func answer(_ received: ReceivedAnswer) throws(IdentityError) -> Answer {
     switch received.final {
-    case .ok(let content): return try read(AnswerFields(rows: received.rows, content, secret: received.secret))
+    case .ok(let content):
+      return try read(
+        AnswerFields(
+          rows: received.rows, rowSecrets: received.rowSecrets, content, secret: received.secret))
     case .error(code: "not-found", let text):
       guard let whenNotFound else { throw IdentityError(code: "not-found", text: text) }
       return whenNotFound

@@ -4,7 +4,7 @@ import LinuxSystem
 ///
 /// Consumed bytes are overwritten, because a line may hold a secret.
 struct LineReader {
-  /// The maximum length of a line in bytes. The longest line of identityd is far shorter: an item with a secret of 32
+  /// The maximum length of a line in bytes. The longest line of identityd is far shorter: an item with a secret of 64
   /// KiB in Base64, its label and its attributes.
   private static let longestLine = 1 << 24
 

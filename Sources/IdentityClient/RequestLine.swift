@@ -8,7 +8,7 @@ package struct RequestLine: Sendable {
   package private(set) var head: [UInt8]
   /// The secret to send, with the name of its attribute.
   private var secret: (name: String, value: Secret)?
-  /// Whether the answer carries a secret in `data=`.
+  /// Whether the answer carries secrets in `data=`.
   private(set) var takesSecret = false
   /// Whether repeating the request is harmless, so that it is sent once more if the connection ends before its answer.
   private(set) var isQuestion: Bool
@@ -61,9 +61,11 @@ package struct RequestLine: Sendable {
   /// Returns the line with the attribute `name=yes` if `isSet` is true.
   func flag(_ name: String, _ isSet: Bool) -> RequestLine { attribute(name, isSet ? "yes" : nil) }
 
-  /// Returns the line with the app's own attributes as `attr.NAME=`, in the order of their names.
-  func attributes(_ values: [String: String]) -> RequestLine {
-    values.sorted { $0.key < $1.key }.reduce(self) { $0.attribute("attr.\($1.key)", $1.value) }
+  /// Returns the line with the app's own attributes, such as `attr.NAME=`, in the order of their names.
+  ///
+  /// - Parameter prefix: the beginning of the names.
+  func attributes(_ values: [String: String], behind prefix: String = "attr.") -> RequestLine {
+    values.sorted { $0.key < $1.key }.reduce(self) { $0.attribute("\(prefix)\($1.key)", $1.value) }
   }
 
   /// Returns the line with a secret, which is sent in Base64 as the last attribute; nil for none.
@@ -73,7 +75,7 @@ package struct RequestLine: Sendable {
     return line
   }
 
-  /// Returns the line, marked as one whose answer carries a secret in `data=`.
+  /// Returns the line, marked as one whose answer carries secrets in `data=`.
   package func takingSecret() -> RequestLine {
     var line = self
     line.takesSecret = true

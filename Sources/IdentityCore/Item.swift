@@ -222,6 +222,17 @@ package struct ItemCondition: Equatable, Sendable {
     groups == .own && service == nil && account == nil && label == nil && attributes.isEmpty
   }
 
+  /// The name of the only item that can meet the condition: service and account are given, and nothing else but a group;
+  /// nil for any other condition.
+  package var exactName: ItemName? {
+    guard let service, let account, label == nil, attributes.isEmpty else { return nil }
+    switch groups {
+    case .own: return ItemName(service: service, account: account, group: nil)
+    case .named(let group): return ItemName(service: service, account: account, group: group)
+    case .all: return nil
+    }
+  }
+
   /// Returns whether an item in one of the searched groups meets the condition.
   func isMet(by item: Item) -> Bool {
     if let service, service != item.key.service { return false }

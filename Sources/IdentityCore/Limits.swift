@@ -1,7 +1,7 @@
 /// The fixed bounds of the daemon, each with its reason. ``Limits`` holds the bounds that `[Limits]` can set.
 package enum Bound {
   /// The maximum length of a request line in the protocol, in bytes, with its end. ``Limits/lineLength`` is enforced.
-  package static let lineLength = 65_536
+  package static let lineLength = 98_304
   /// The maximum number of words in a line: ``attributesPerItem`` attributes of an item, and a dozen more words.
   package static let wordsPerLine = 256
   /// The maximum number of UUIDs in one `get uuid` (identityd-protocol(7), section "IDENTIFIERS"). The reply is 390 kB.
@@ -109,7 +109,11 @@ package enum Bound {
   /// The maximum length of a stored name, such as that of an account, a device or an app, in bytes.
   package static let nameLength = 255
   /// The maximum length of an item's secret, in bytes (identityd-protocol(7), section "ITEMS").
-  package static let secretLength = 32_768
+  package static let secretLength = 65_536
+  /// The maximum number of items in an answer with secrets.
+  package static let secretsPerAnswer = 64
+  /// The maximum size of the items in an answer with several secrets, in bytes; see ``Item/size``.
+  package static let secretsAnswerLength = 262_144
   /// The maximum length of an item's label and of an attribute value, in bytes.
   package static let itemTextLength = 1_024
   /// The maximum length of an attribute name of an item, in bytes.

@@ -77,7 +77,7 @@ extension ChangeRule {
   }
 }
 
-/// A rule for the change of many records, which are looked for before the change is decided.
+/// A rule about records that are looked for before the rule decides.
 ///
 /// The search runs on the loop in pieces, on the state in which it began. It ends with another command of the rule, which
 /// has the objects found, and which checks each of them again when it decides.
@@ -111,11 +111,13 @@ package struct ObjectSearch: Sendable {
 
   /// Creates a search.
   ///
-  /// - Parameter finish: returns the rule with the objects found.
+  /// - Parameters:
+  ///   - most: the number of objects after which the search ends.
+  ///   - finish: returns the rule with the objects found.
   init<Source: BlockSource>(
-    _ search: Search<Source>, finish: @escaping @Sendable ([Source.Element]) -> any SearchRule
+    _ search: Search<Source>, most: Int = .max, finish: @escaping @Sendable ([Source.Element]) -> any SearchRule
   ) {
-    collection = FoundObjects(search: search, finish: finish)
+    collection = FoundObjects(search: search, most: most, finish: finish)
   }
 
   /// Goes on with the search.
@@ -136,22 +138,25 @@ private protocol ObjectCollection: Sendable {
 
 private struct FoundObjects<Source: BlockSource>: ObjectCollection {
   var search: Search<Source>
+  let most: Int
   let finish: @Sendable ([Source.Element]) -> any SearchRule
   private var found: [Source.Element] = []
 
-  init(search: Search<Source>, finish: @escaping @Sendable ([Source.Element]) -> any SearchRule) {
+  init(search: Search<Source>, most: Int, finish: @escaping @Sendable ([Source.Element]) -> any SearchRule) {
     self.search = search
+    self.most = most
     self.finish = finish
   }
 
   mutating func advance(_ effort: inout Int) -> (any SearchRule)? {
-    while true {
+    while found.count < most {
       switch search.step(&effort) {
       case .found(let element): found.append(element)
       case .paused: return nil
       case .ended: return finish(found)
       }
     }
+    return finish(found)
   }
 }
 

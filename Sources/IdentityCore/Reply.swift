@@ -10,6 +10,8 @@ package struct Reply: Sendable {
     case word(Value)
     /// An attribute: `name=value`.
     case attribute(String, Value)
+    /// `data=` with the secret of the next of ``secrets``.
+    case secret
   }
 
   /// A value that a reply can carry.
@@ -44,8 +46,8 @@ package struct Reply: Sendable {
   /// Whether rows are still to be made.
   package var hasRows: Bool { rows != nil }
 
-  /// The item whose secret follows the final `OK` as `data=`, before the attributes.
-  package var item: Item?
+  /// The items whose secrets are in the answer, in the order of the parts.
+  package private(set) var secrets: [Item] = []
 
   /// Creates an empty answer. Call ``ok()`` before the answer is sent.
   package init() {}
@@ -141,6 +143,12 @@ package struct Reply: Sendable {
 
   /// Adds a positional word.
   package mutating func word(_ value: Value) { parts.append(.word(value)) }
+
+  /// Adds the secret of an item as `data=`. The server fills it in when it encodes the answer.
+  package mutating func secret(of item: Item) {
+    secrets.append(item)
+    parts.append(.secret)
+  }
 
   /// Adds an attribute, unless the value is nil.
   package mutating func attribute(_ name: String, _ value: Value?) {

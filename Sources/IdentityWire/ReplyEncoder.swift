@@ -1,7 +1,7 @@
 package import IdentityCore
 
 extension Reply {
-  /// Appends the answer as lines, each with its LF, but without the secret of ``item``.
+  /// Appends the answer as lines, each with its LF, but without its secrets.
   ///
   /// If the answer is refused for having no rows, the refusal is appended in its place.
   package func append(to output: inout [UInt8]) {
@@ -13,7 +13,7 @@ extension Reply {
     }
   }
 
-  /// Appends a piece of the answer, without the secret of ``item``.
+  /// Appends a piece of the answer, without its secrets.
   ///
   /// - Parameters:
   ///   - length: the wanted length of the output, in bytes. The last row and the parts after it may exceed the length.
@@ -44,22 +44,29 @@ extension Reply {
     output.append(UInt8(ascii: "\n"))
   }
 
-  /// Appends the answer as lines, with the secret of ``item`` as `data=` directly after the final `OK`.
+  /// The length that the answer with its secrets has at most, in bytes, if it has no rows that are still to be made.
+  package var longestLength: Int {
+    let parts = parts.reduce(1) { $0 + $1.longestLength }
+    return secrets.reduce(parts) { $0 + ($1.secretLength + 2) / 3 * 4 }
+  }
+
+  /// Appends the answer as lines, with its secrets.
   ///
-  /// - Parameter data: appends the secret in Base64, and nothing else. Not called if the answer has no item.
+  /// - Parameter data: appends the secret of an item in Base64, and nothing else.
   /// - Throws: the error of `data`. Nothing is appended then.
-  package func append(to output: inout [UInt8], data: (inout [UInt8]) throws(Refusal) -> Void) throws(Refusal) {
-    // Only an item has a secret, and an answer with rows has no item.
-    guard item != nil else { return append(to: &output) }
+  package func append(to output: inout [UInt8], data: (Item, inout [UInt8]) throws(Refusal) -> Void) throws(Refusal) {
+    // An answer with rows that are still to be made has no secrets.
+    guard !secrets.isEmpty else { return append(to: &output) }
     let start = output.count
     var isFirst = true
+    var items = secrets[...]
     for part in parts {
       part.append(isFirst: &isFirst, to: &output)
-      guard case .final = part else { continue }
+      guard case .secret = part, let item = items.popFirst() else { continue }
       output.append(contentsOf: " data=".utf8)
       let secret = output.count
       do {
-        try data(&output)
+        try data(item, &output)
       } catch {
         output.removeSubrange(start...)
         throw error
@@ -72,6 +79,16 @@ extension Reply {
 }
 
 extension Reply.Part {
+  /// The length that the part has at most, without the secret, in bytes.
+  fileprivate var longestLength: Int {
+    switch self {
+    case .row, .final: 3
+    case .word(let value): 1 + value.longestLength
+    case .attribute(let name, let value): 2 + name.utf8.count + value.longestLength
+    case .secret: 8
+    }
+  }
+
   /// Appends a piece of an answer. If the piece begins a line, ends the previous line first.
   ///
   /// - Parameter isFirst: whether no line has begun yet.
@@ -95,11 +112,24 @@ extension Reply.Part {
       output.append(contentsOf: name.utf8)
       output.append(UInt8(ascii: "="))
       value.append(asWord: false, to: &output)
+    case .secret: break
     }
   }
 }
 
 extension Reply.Value {
+  /// The length that the value has at most, in bytes. A byte of a text takes six at most, and a text two quotation marks.
+  fileprivate var longestLength: Int {
+    switch self {
+    case .uuid: 36
+    case .time: 32
+    case .number: 20
+    case .yesOrNo: 3
+    case .string(let string): 6 * string.utf8.count + 2
+    case .text(let text): 6 * text.bytes.count + 2
+    }
+  }
+
   fileprivate func append(asWord: Bool, to output: inout [UInt8]) {
     switch self {
     case .uuid(let uuid): uuid.append(to: &output)

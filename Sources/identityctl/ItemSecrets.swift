@@ -16,7 +16,8 @@ extension Program {
     let verb = words.prefix(2).map { $0.lowercased() }.joined(separator: " ")
     let request = RequestLine(words: words)
     guard let needsSecret = takers[verb] else {
-      if verb == "item read" { try ProcessGuard.forbidDumps() }
+      let findsSecrets = verb == "item find" && words.contains { $0.lowercased() == "data=yes" }
+      if verb == "item read" || findsSecrets { try ProcessGuard.forbidDumps() }
       return request
     }
     try ProcessGuard.forbidDumps()

@@ -34,7 +34,7 @@ extension Configuration: ProgramConfiguration {
     .number("Limits", "ConnectionsPerUser", 1...1_000_000, \.limits.connectionsPerUser),
     .number("Limits", "ReservedConnections", 1...1_000, \.limits.reservedConnections),
     .number("Limits", "Reserve", 0...50, \.limits.reservePercent),
-    .size("Limits", "LineLength", 4_096...65_536, "4K to 64K", \.limits.lineLength),
+    .size("Limits", "LineLength", 4_096...98_304, "4K to 96K", \.limits.lineLength),
     .number("Limits", "ChangesPerConnection", 1...1_000_000, \.limits.changesPerConnection),
     .number("Limits", "ChangesPerUser", 1...1_000_000, \.limits.changesPerUser),
     .number("Limits", "ChangesPerCommit", 1...1_000_000, \.limits.changesPerCommit),

@@ -82,9 +82,9 @@ static void pass_every_word(struct identity *daemon) {
 }
 
 static void keep_secrets(struct identity *daemon) {
-    static unsigned char secret[32768], read[32768];
+    static unsigned char secret[65536], read[65536];
     for (size_t place = 0; place < sizeof secret; place++) secret[place] = (unsigned char)(place * 7 + place / 256);
-    const size_t lengths[] = {0, 1, 2, 3, 4, 5, 255, 32767, 32768};
+    const size_t lengths[] = {0, 1, 2, 3, 4, 5, 255, 65535, 65536};
     for (size_t place = 0; place < sizeof lengths / sizeof *lengths; place++) {
         size_t length = lengths[place];
         EXPECT(identity_add_data(daemon, "data", secret, length) == 0);
@@ -119,7 +119,7 @@ static void refuse_at_once(struct identity *daemon) {
     EXPECT(identity_ask(daemon, IDENTITY_WORDS("check", large)) == IDENTITY_OK);
     large[IDENTITY_REQUEST_BYTES - 11] = 'x';
     EXPECT(identity_ask(daemon, IDENTITY_WORDS("check", large)) == -EMSGSIZE && identity_code(daemon) == NULL);
-    EXPECT(identity_add_data(daemon, "data", large, 50000) == -EMSGSIZE);
+    EXPECT(identity_add_data(daemon, "data", large, 75000) == -EMSGSIZE);
     EXPECT(identity_send(daemon, NULL, 0) == -EMSGSIZE);
 
     for (size_t place = 0; place <= IDENTITY_REQUEST_WORDS; place++) {

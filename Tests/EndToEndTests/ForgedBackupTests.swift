@@ -171,7 +171,7 @@ struct ForgedBackup {
     try expectRefused([Forged.item("a"), Forged.head, Forged.end(2)], "an item first", at: daemon)
     try expectRefused([("head", Forged.head(version: 0)), Forged.end(1)], "version 0", at: daemon)
     try expectRefused(
-      [Forged.head, Forged.item("a", secret: [UInt8](repeating: 1, count: 32_769)), Forged.end(2)], "long", at: daemon)
+      [Forged.head, Forged.item("a", secret: [UInt8](repeating: 1, count: 65_537)), Forged.end(2)], "long", at: daemon)
     try expectRefused(
       [Forged.head, Forged.end(1), Forged.item("a"), Forged.end(3)], "something behind the end", at: daemon)
   }

@@ -69,7 +69,8 @@ struct HelpTests {
     #expect(try joined(help("help", "token", "put")).contains(" token put --token-file=PATH PROVIDER ["))
     #expect(
       try joined(help("item", "update", "--help")).contains(
-        " item update service=S account=A [group=G] [label=L] [attr.NAME=V]… [--data-file=PATH]"))
+        " item update [service=S] [account=A] [group=G] [where.label=L] [where.attr.NAME=V]… [label=L] [attr.NAME=V]… "
+          + "[--data-file=PATH]"))
     #expect(try joined(help("seal", "--help")).contains(" seal [--dry-run] "))
     let version = try joined(help("version", "compare", "--help"))
     #expect(

@@ -67,7 +67,7 @@ struct ItemClientTests {
 
   @Test func `a secret of the maximum length can be stored and read back`() throws {
     let daemon = try DaemonUnderTest().start()
-    let longest = Data((0..<32_768).map { UInt8(truncatingIfNeeded: $0 &* 31) })
+    let longest = Data((0..<65_536).map { UInt8(truncatingIfNeeded: $0 &* 31) })
     #expect(try client(daemon, ["item", "add"] + Self.name + ["--data-file=FILE"], content: longest).status == 0)
     #expect(try raw(daemon) == longest)
   }
@@ -120,7 +120,7 @@ struct ItemClientTests {
     #expect(daemon.requests == [request])
   }
 
-  @Test(arguments: [(0, "\"\""), (1, "eA=="), (32_768, nil)] as [(Int, String?)])
+  @Test(arguments: [(0, "\"\""), (1, "eA=="), (65_536, nil)] as [(Int, String?)])
   func `a secret of any length up to the maximum is sent`(length: Int, text: String?) throws {
     let daemon = try played()
     let content = Data(repeating: UInt8(ascii: "x"), count: length)
@@ -144,7 +144,7 @@ struct ItemClientTests {
       (["item", "add", "--data-file=FILE", "--raw"], 2, "'--raw'"),
       (["item", "add", "--data-file=/nonexistent/file"], 7, "/nonexistent/file: No such file"),
       (["item", "add", "--data-file=/etc"], 7, "Is a directory"), (["item", "add", "--data-file="], 7, "No such file"),
-      (["item", "add", "--data-file=/dev/zero"], 7, "/dev/zero is longer than 32768 bytes"),
+      (["item", "add", "--data-file=/dev/zero"], 7, "/dev/zero is longer than 65536 bytes"),
     ] as [([String], Int32, String)])
   func `wrong options and unreadable files are reported before the daemon is asked`(
     words: [String], status: Int32, said: String
@@ -181,9 +181,9 @@ struct ItemClientTests {
   func `a secret that is too long is refused, from a file and from standard input`(path: String) throws {
     let daemon = try played()
     let words = ["item", "add", "--data-file=\(path)"]
-    let result = try client(daemon, words, content: Data(repeating: 0, count: 32_769))
+    let result = try client(daemon, words, content: Data(repeating: 0, count: 65_537))
     #expect((result.status, result.output) == (7, ""))
-    #expect(result.errors.contains("is longer than 32768 bytes"), "\(result)")
+    #expect(result.errors.contains("is longer than 65536 bytes"), "\(result)")
     #expect(daemon.requests.isEmpty)
   }
 

@@ -49,8 +49,15 @@ struct ItemSecrecyTests {
       #expect(try client.answer() == ["OK created"])
       #expect(try client.answer()[0].contains(pipelined.data))
     }
+    let found = Marked()
+    for account in ["f1", "f2"] {
+      #expect(try client.ask("item put service=f account=\(account) data=\(found.data)") == ["OK created"])
+    }
+    #expect(try client.ask("item find service=f data=yes").filter { $0.contains(found.data) }.count == 2)
+    #expect(try client.ask("item read account=f1 label=\"\"")[0].contains(found.data))
     let refused = Marked()
     for bad in [
+      "item find service=f data=\(refused.data)",
       "item put service=s data=\(refused.data)", "item put service=s account=a data=\(refused.data)!",
       "item put service=s account=a dat=\(refused.data)", "item put service=s account=a \(refused.data)",
       "item add service=s account=a data=\(refused.data)", "\(refused.data) item", "item put \"\(refused.data)",
@@ -65,7 +72,7 @@ struct ItemSecrecyTests {
     #expect(memory.count > 1_000_000)
     for (name, marked) in [
       ("whole", whole), ("torn", torn), ("escaped", escaped), ("pipelined", pipelined), ("unfinished", unfinished),
-      ("refused", refused),
+      ("refused", refused), ("found", found),
     ] {
       #expect(!contains(memory, marked.marks), "\(name)")
     }

@@ -33,7 +33,7 @@ struct ItemTests {
     #expect(try client.ask("item update service=web account=alice data=eA==")[0].hasPrefix("ERR not-found "))
   }
 
-  @Test(arguments: [0, 1, 2, 3, 32_767, 32_768])
+  @Test(arguments: [0, 1, 2, 3, 65_535, 65_536])
   func `a secret of any length is read back unchanged, even after a kill`(length: Int) throws {
     let daemon = try DaemonUnderTest().start()
     let client = try daemon.client()
@@ -46,10 +46,88 @@ struct ItemTests {
     #expect(try daemon.ask("item read service=s account=a").hasPrefix("OK data=\(data) service=s "))
   }
 
+  @Test func `an item is read and updated by its attributes, and several are found with their secrets`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let client = try daemon.client()
+    for (account, host) in [("alice", "mx1"), ("bob", "mx2"), ("carol", "mx2")] {
+      let data = text(Array(account.utf8))
+      #expect(
+        try client.ask("item put service=mail account=\(account) data=\(data) attr.host=\(host)") == ["OK created"])
+    }
+    #expect(
+      try client.ask("item read attr.host=mx1")[0].hasPrefix("OK data=\(text(Array("alice".utf8))) service=mail "))
+    #expect(try client.ask("item read attr.host=mx2")[0].hasPrefix("ERR conflict "))
+    #expect(try client.ask("item read attr.host=mx3")[0].hasPrefix("ERR not-found "))
+    #expect(try client.ask("item update where.attr.host=mx1 data=eA== attr.host=mx3") == ["OK"])
+    #expect(try client.ask("item update where.attr.host=mx2 label=l")[0].hasPrefix("ERR conflict "))
+    // A reply with secrets is followed by nothing before it is read, and keeps the order of the requests.
+    try client.send(
+      "ping\nitem find data=yes service=mail\nitem put service=s account=a data=eA==\nitem find data=yes\n")
+    #expect(try client.answer() == ["OK"])
+    let found = try client.answer()
+    #expect(found.count == 4 && found[3] == "OK 3")
+    for (row, secret) in zip(found, ["x", "bob", "carol"]) {
+      #expect(row.hasPrefix("* data=\(text(Array(secret.utf8))) service=mail account="), "\(row)")
+    }
+    #expect(try client.answer() == ["OK created"])
+    #expect(try client.answer().last == "OK 4")
+    daemon.end(with: SIGKILL)
+    try daemon.start()
+    #expect(try daemon.client().ask("item find data=yes limit=one")[0].hasPrefix("* data=eA== service=mail "))
+  }
+
+  @Test func `secrets of 256 KiB are found at once, and one more byte is a limit`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let client = try daemon.client()
+    let group = try client.ask("item add service=s account=a data=eA==") == ["OK"] ? "user:0".utf8.count : 0
+    let secrets = (0..<4).map { number in
+      [UInt8](repeating: UInt8(number), count: 65_536 - (number == 3 ? 4 * (group + 2) : 0))
+    }
+    for (account, secret) in zip(["a", "b", "c", "d"], secrets) {
+      #expect(try client.ask("item put service=s account=\(account) data=\(text(secret))")[0].hasPrefix("OK "))
+    }
+    let found = try client.ask("item find data=yes")
+    #expect(found.count == 5 && found[4] == "OK 4")
+    for (row, secret) in zip(found, secrets) { #expect(row.hasPrefix("* data=\(text(secret)) service=s ")) }
+    #expect(try client.ask("item update service=s account=d label=l") == ["OK"])
+    #expect(try client.ask("item find data=yes")[0].hasPrefix("ERR limit "))
+    #expect(try client.ask("ping") == ["OK"])
+  }
+
+  @Test func `secrets found during a stream of updates are each of one edition`() throws {
+    let daemon = try DaemonUnderTest().start()
+    let (writer, reader) = (try daemon.client(), try daemon.client())
+    func data(_ number: Int) -> String { text(Array("secret number \(number)".utf8)) }
+    for account in ["a", "b", "c"] {
+      #expect(
+        try writer.ask("item put service=s account=\(account) data=\(data(0)) label=\(data(0))") == ["OK created"])
+    }
+    var requests = ""
+    for number in 1...900 {
+      requests +=
+        "item put service=s account=\(["a", "b", "c"][number % 3]) data=\(data(number)) label=\(data(number))\n"
+    }
+    try writer.send(requests)
+    var last: Set<String> = []
+    var answers = 0
+    while last != Set([898, 899, 900].map(data)), answers < 100_000 {
+      let rows = try reader.ask("item find data=yes")
+      try #require(rows.count == 4 && rows[3] == "OK 3", "\(rows)")
+      last = []
+      for words in rows.dropLast().map({ $0.split(separator: " ") }) {
+        let secret = words[1].dropFirst("data=".count)
+        try #require(secret == words.first { $0.hasPrefix("label=") }?.dropFirst("label=".count), "\(words)")
+        last.insert(String(secret))
+      }
+      answers += 1
+    }
+    #expect(last == Set([898, 899, 900].map(data)))
+  }
+
   @Test func `a secret that is too long or not Base64 is refused and changes nothing`() throws {
     let daemon = try DaemonUnderTest().start()
     let client = try daemon.client()
-    let long = text([UInt8](repeating: 7, count: 32_769))
+    let long = text([UInt8](repeating: 7, count: 65_537))
     #expect(try client.ask("item put service=s account=a data=\(long)")[0].hasPrefix("ERR limit "))
     for data in ["!!!!", "QUI", "QQ=", "Q", "QUJD====", "QUJD\\n", "QUJ"] {
       let answer = try client.ask("item put service=s account=a data=\"\(data)\"")[0]

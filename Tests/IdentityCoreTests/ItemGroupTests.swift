@@ -34,6 +34,8 @@ struct ItemGroupTests {
       for command in RegistryCommand.everyItemVerb(in: group) {
         let refusal = life.refusal(of: command, as: peer)
         if case .exists? = refusal, expected == nil { continue }
+        // Several items of the group match some of the requests.
+        if case .conflict? = refusal, expected == nil { continue }
         #expect(refusal == expected, "\(peer.app) in \(group): \(command)")
       }
     }

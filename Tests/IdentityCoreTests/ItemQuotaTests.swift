@@ -189,11 +189,11 @@ struct ItemByteQuotaTests {
     for number in 0..<1_000 { try life.ask(.add(Text("\(number)"), "a", ""), as: orgA) }
     #expect(life.refusal(of: .add("1000"), as: orgA) == tooMany("org.a", 1_000))
     let secret = SealedSecret(bytes: [], length: Bound.secretLength)
-    for number in 0..<127 {
+    for number in 0..<63 {
       let name = ItemName(service: Text("\(number)"), account: "a", group: nil)
       try life.ask(.storeItem(name, secret, ItemDescription(), replaces: false), as: orgB)
     }
-    let name = ItemName(service: "127", account: "a", group: nil)
+    let name = ItemName(service: "63", account: "a", group: nil)
     let refusal = life.refusal(of: .storeItem(name, secret, ItemDescription(), replaces: true), as: orgB)
     #expect(refusal == tooLarge("org.b", 4_194_304))
   }

@@ -52,6 +52,38 @@ extension RegistryCommand {
       ItemUpdate(secret: secret.map { SealedSecret($0) }, label: label, attributes: Item.attributes(attributes)))
   }
 
+  /// Returns an `item find data=yes` request.
+  static func findSecrets(
+    _ service: Text? = nil, _ account: Text? = nil, in groups: ItemCondition.Groups = .own, label: Text? = nil,
+    attributes: KeyValuePairs<Text, Text> = [:], limit: Int? = nil
+  ) -> RegistryCommand {
+    .findSecrets(
+      ItemCondition(
+        groups: groups, service: service, account: account, label: label, attributes: Item.attributes(attributes)),
+      limit: limit)
+  }
+
+  /// Returns an `item read` request with conditions.
+  static func readMatching(
+    _ service: Text? = nil, _ account: Text? = nil, in groups: ItemCondition.Groups = .own, label: Text? = nil,
+    attributes: KeyValuePairs<Text, Text> = [:]
+  ) -> RegistryCommand {
+    .readItem(
+      matching: ItemCondition(
+        groups: groups, service: service, account: account, label: label, attributes: Item.attributes(attributes)))
+  }
+
+  /// Returns an `item update` request with conditions, which gives the item a new label or secret.
+  static func updateMatching(
+    _ service: Text? = nil, _ account: Text? = nil, in groups: ItemCondition.Groups = .own, label: Text? = nil,
+    attributes: KeyValuePairs<Text, Text> = [:], to new: Text? = nil, secret: String? = nil
+  ) -> RegistryCommand {
+    .updateItem(
+      matching: ItemCondition(
+        groups: groups, service: service, account: account, label: label, attributes: Item.attributes(attributes)),
+      ItemUpdate(secret: secret.map { SealedSecret($0) }, label: new, attributes: []))
+  }
+
   /// Returns an `item delete` request.
   static func delete(
     _ service: Text? = nil, _ account: Text? = nil, in groups: ItemCondition.Groups = .own, label: Text? = nil,
@@ -68,7 +100,9 @@ extension RegistryCommand {
     return [
       .add("s", in: group), .put("s", in: group), .read("s", in: group), .find(in: groups),
       .find("s", "a", in: groups), .find("s", in: groups, limit: 1), .update("s", in: group),
-      .update("s", "a", "y", in: group), .delete("s", in: groups), .delete("s", "a", in: groups),
+      .update("s", "a", "y", in: group), .readMatching(in: groups, label: ""),
+      .updateMatching(in: groups, label: "", to: "l"), .updateMatching(in: groups, label: "", secret: "y"),
+      .delete("s", in: groups), .delete("s", "a", in: groups),
       .migrateFromItem(
         .device, ItemName(service: "s", account: "a", group: group), app: nil, commits: true, forces: false),
       .migrateFromItem(

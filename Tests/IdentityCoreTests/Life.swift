@@ -182,10 +182,12 @@ struct Life {
   /// Returns the lines of an answer. The secret of an item is in plain text.
   func lines(_ reply: Reply) -> [String] {
     var lines: [String] = []
+    var items = reply.secrets[...]
     for part in (try? reply.allParts()) ?? [] {
       switch part {
       case .row: lines.append("*")
-      case .final: lines.append("OK\(reply.item.map { " data=\(secret(of: $0))" } ?? "")")
+      case .final: lines.append("OK")
+      case .secret: lines[lines.count - 1] += " data=\(items.popFirst().map { secret(of: $0) } ?? "none")"
       case .word(let value): lines[lines.count - 1] += " \(spoken(value))"
       case .attribute(let name, let value): lines[lines.count - 1] += " \(name)=\(spoken(value))"
       }

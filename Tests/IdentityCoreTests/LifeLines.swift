@@ -48,9 +48,8 @@ extension Life {
       let decision = try registry.decide(command, context(peer))
       _ = try decision.reply.allParts()
       take(decision.changes)
-      let secret = decision.reply.item.flatMap { secrets[$0.edition] }
-      try decision.reply.append(to: &output) { (data) throws(Refusal) in
-        data += Data(secret?.bytes ?? []).base64EncodedString().utf8
+      try decision.reply.append(to: &output) { (item, data) throws(Refusal) in
+        data += Data(secrets[item.edition]?.bytes ?? []).base64EncodedString().utf8
       }
     case .local(.check(let text)): Reply.check(text).append(to: &output)
     default: throw .unavailable("this takes a whole daemon")

@@ -59,6 +59,7 @@ struct Follower {
       switch part {
       case .word(let value): topic = Topic(rawValue: value.asText)
       case .attribute(let name, let value): attributes.append(.init(Text(name), Text(value.asText)))
+      case .secret: throw Finding("a snapshot has a secret")
       case .row, .final:
         defer { attributes = [] }
         guard let topic else { continue }

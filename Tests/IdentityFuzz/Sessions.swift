@@ -194,9 +194,10 @@ struct World {
       if command.isTrial, !decision.changes.isEmpty { throw .broken("a trial changes \(decision.changes)") }
       try expect(command, decision, by: peer)
       try taken(decision.changes)
-      let secret = if let item = decision.reply.item { try secret(of: item).bytes } else { [UInt8]() }
+      var length = 0
+      for item in decision.reply.secrets { length += try secret(of: item).bytes.count }
       do throws(Finding) {
-        try requireRights(try WireCheck.reply(decision.reply, secret: Array("\(secret.count)".utf8)), of: peer)
+        try requireRights(try WireCheck.reply(decision.reply, secret: Array("\(length)".utf8)), of: peer)
       } catch {
         throw .broken(error.description)
       }
@@ -226,7 +227,7 @@ struct World {
       guard let before = items[key] else { throw .broken("an item was updated that was not there") }
       items[key] = rule.update.secret?.bytes ?? before
     case let rule as ReadItemRule:
-      guard let item = decision.reply.item, try items[key(rule.name)] == secret(of: item).bytes else {
+      guard let item = decision.reply.secrets.first, try items[key(rule.name)] == secret(of: item).bytes else {
         throw .broken("the secret is not what was stored")
       }
     case is DeleteItemsRule:

@@ -22,7 +22,7 @@ enum WireCheck {
   static func reply(_ reply: Reply, secret: [UInt8] = []) throws(Finding) -> [ReplyLine] {
     var output: [UInt8] = []
     do throws(Refusal) {
-      try reply.append(to: &output) { (output) throws(Refusal) in output += secret }
+      try reply.append(to: &output) { (_, output) throws(Refusal) in output += secret }
     } catch {
       throw Finding("\(error)")
     }
@@ -70,6 +70,7 @@ enum WireCheck {
     for part in (try? reply.allParts()) ?? [] {
       switch part {
       case .row, .final: break
+      case .secret: texts.append("")
       case .word(.text(let text)), .attribute(_, .text(let text)): texts.append(text)
       case .word(.string(let text)), .attribute(_, .string(let text)): texts.append(Text(text))
       case .word, .attribute: texts.append("")
@@ -79,7 +80,7 @@ enum WireCheck {
     for line in lines {
       guard case .row(let content) = line else {
         guard case .ok(let content) = line else { continue }
-        read += content.words + content.attributes.filter { reply.item == nil || $0.name != "data" }.map(\.value)
+        read += content.words + content.attributes.map(\.value)
         continue
       }
       read += content.words + content.attributes.map(\.value)

@@ -12,7 +12,7 @@ struct ErrorTextTests {
   @Test(
     arguments: [
       (.syntax(.noVerb), "syntax the line has no verb"),
-      (.tooLong(limit: 65_536), "too-long a line has at most 65536 bytes, including its line feed"),
+      (.tooLong(limit: 98_304), "too-long a line has at most 98304 bytes, including its line feed"),
       (.unknownVerb("frob"), "unknown-verb unknown verb \"frob\"; 'help' lists the verbs"),
       (.badArgument(verb: "renew", .missingOperand("LEVEL")), "bad-argument renew: LEVEL is missing"),
       (

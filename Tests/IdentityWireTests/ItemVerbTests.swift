@@ -61,9 +61,23 @@ struct ItemVerbTests {
   func `conditions of item find and item delete are parsed`(conditions: String, expected: ItemCondition) throws {
     #expect(try command("item find \(conditions)", by: alice) == .registry(.findItems(expected, limit: nil)))
     guard expected.groups != .all, !expected.isEmpty else { return }
+    if expected.exactName == nil {
+      #expect(try command("item read \(conditions)", by: alice) == .registry(.readItem(matching: expected)))
+      let update = ItemUpdate(secret: nil, label: "l", attributes: [.init(name: "y", value: "n")])
+      let renamed = conditions.replacing(/label|(?i)attr\./) { "where.\($0.output)" }
+      #expect(
+        try command("item update \(renamed) label=l attr.y=n", by: alice)
+          == .registry(.updateItem(matching: expected, update)))
+    }
+    #expect(try command("item find data=yes \(conditions)", by: alice) == .registry(.findSecrets(expected, limit: nil)))
     #expect(try command("item delete \(conditions)", by: alice) == .registry(.deleteItems(expected)))
     #expect(try command("item delete \(conditions) dry-run=no", by: alice) == .registry(.deleteItems(expected)))
     #expect(try command("item delete \(conditions) dry-run=yes", by: alice) == .registry(.previewDeletion(expected)))
+  }
+
+  @Test(arguments: ["item read", "item update", "item update label=l attr.x=y", "item read group=*"])
+  func `a request for one item needs a condition, and one group`(line: String) {
+    #expect(refused(line)?.code == .badArgument)
   }
 
   @Test(

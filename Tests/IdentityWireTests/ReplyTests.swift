@@ -1,3 +1,4 @@
+import Foundation
 import IdentityCore
 import IdentityWire
 import Testing
@@ -76,13 +77,13 @@ struct ReplyTests {
   @Test func `the secret of an item is written directly after OK`() throws {
     var reply = Reply()
     reply.ok()
-    reply.item = item
+    reply.secret(of: item)
     reply.attribute("service", .text("mail"))
     reply.attribute("label", .text("my mail"))
     #expect(lines(reply) == ["OK service=mail label=\"my mail\"", ""])
     var bytes = Array("OK\n".utf8)
-    try reply.append(to: &bytes) { (output) throws(Refusal) in output += "aHVudGVyMg==".utf8 }
-    try reply.append(to: &bytes) { (_) throws(Refusal) in }
+    try reply.append(to: &bytes) { (_, output) throws(Refusal) in output += "aHVudGVyMg==".utf8 }
+    try reply.append(to: &bytes) { (_, _) throws(Refusal) in }
     #expect(
       String(decoding: bytes, as: UTF8.self) == """
         OK
@@ -92,14 +93,62 @@ struct ReplyTests {
         """)
   }
 
+  @Test func `each row has the secret of its item, and a locked one has none`() throws {
+    var reply = Reply()
+    for length in [3, nil, 0] {
+      var item = item
+      item.secretLength = length ?? 0
+      reply.row()
+      if length != nil { reply.secret(of: item) }
+      reply.attribute("service", .text("a b\u{1}"))
+    }
+    reply.ok()
+    reply.word(.number(3))
+    var bytes: [UInt8] = []
+    try reply.append(to: &bytes) { (item, output) throws(Refusal) in
+      output += String(repeating: "eHh4", count: item.secretLength / 3).utf8
+    }
+    let service = "service=\"a b\\u0001\""
+    #expect(
+      String(decoding: bytes, as: UTF8.self) == """
+        * data=eHh4 \(service)
+        * \(service)
+        * data="" \(service)
+        OK 3
+
+        """)
+    #expect(bytes.count <= reply.longestLength)
+  }
+
+  @Test(arguments: 0..<4)
+  func `no answer is longer than the room that is reserved for it`(length: Int) throws {
+    var reply = Reply()
+    var item = item
+    item.secretLength = length
+    reply.row()
+    reply.secret(of: item)
+    reply.attribute("a", .text(Text(String(repeating: "\u{1}", count: 50))))
+    reply.attribute("b", .string(String(repeating: "\u{1f}", count: 50)))
+    reply.attribute("c", .time(Timestamp(milliseconds: 253_402_300_799_999)))
+    reply.attribute("d", .uuid(UUID(high: .max, low: .max)))
+    reply.ok()
+    reply.word(.number(.min))
+    reply.word(.yesOrNo(true))
+    var bytes: [UInt8] = []
+    try reply.append(to: &bytes) { (_, output) throws(Refusal) in
+      output += Data(repeating: 1, count: length).base64EncodedString().utf8
+    }
+    #expect(bytes.count <= reply.longestLength && reply.longestLength < bytes.count + 32)
+  }
+
   @Test func `nothing is written of a reply whose secret cannot be read`() {
     var reply = Reply()
     reply.ok()
-    reply.item = item
+    reply.secret(of: item)
     reply.attribute("service", .text("mail"))
     var bytes = Array("OK\n".utf8)
     #expect(throws: Refusal.broken("it is damaged")) {
-      try reply.append(to: &bytes) { (output) throws(Refusal) in
+      try reply.append(to: &bytes) { (_, output) throws(Refusal) in
         output += "aHVu".utf8
         throw .broken("it is damaged")
       }
@@ -113,7 +162,7 @@ struct ReplyTests {
     reply.word(.number(1))
     reply.ok()
     var bytes: [UInt8] = []
-    try reply.append(to: &bytes) { (_) throws(Refusal) in throw .broken("it was asked for") }
+    try reply.append(to: &bytes) { (_, _) throws(Refusal) in throw .broken("it was asked for") }
     #expect(bytes == Array("* 1\nOK\n".utf8))
   }
 

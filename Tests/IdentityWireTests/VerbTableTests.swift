@@ -61,9 +61,15 @@ struct VerbTableTests {
       "item put",
       "item put service=S account=A [group=G] data=BASE64 [label=L] [attr.NAME=V]… [this-device-only=yes] [lifetime=installation]"
     ),
-    ("item read", "item read service=S account=A [group=G]"),
-    ("item find", "item find [service=S] [account=A] [group=G|*] [label=L] [attr.NAME=V]… [limit=one|all|N]"),
-    ("item update", "item update service=S account=A [group=G] [data=BASE64] [label=L] [attr.NAME=V]…"),
+    ("item read", "item read [service=S] [account=A] [group=G] [label=L] [attr.NAME=V]…"),
+    (
+      "item find",
+      "item find [service=S] [account=A] [group=G|*] [label=L] [attr.NAME=V]… [data=yes] [limit=one|all|N]"
+    ),
+    (
+      "item update",
+      "item update [service=S] [account=A] [group=G] [where.label=L] [where.attr.NAME=V]… [data=BASE64] [label=L] [attr.NAME=V]…"
+    ),
     ("item delete", "item delete [service=S] [account=A] [group=G] [label=L] [attr.NAME=V]… [dry-run=yes]"),
     ("key rotate", "key rotate"), ("backup", "backup key=BASE64"), ("restore begin", "restore begin key=BASE64"),
     ("restore add", "restore add data=BASE64"), ("restore end", "restore end [dry-run=yes] [adopt-device=yes]"),

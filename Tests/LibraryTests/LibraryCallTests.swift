@@ -114,7 +114,43 @@ struct LibraryCallTests {
     #expect(try await client.ask(.deleteItems(ItemQuery(key))) == 0)
   }
 
-  @Test(arguments: [0, 1, 2, 3, 4, 255, 32_768])
+  @Test func `items are read, updated and found with their secrets by a query`() async throws {
+    let daemon = try DaemonUnderTest().start()
+    let client = IdentityClient(socket: daemon.socket)
+    for (account, host) in [("alice", "mx1"), ("bob", "mx2"), ("carol", "mx2")] {
+      let key = ItemPrimaryKey(service: "mail", account: account)
+      let metadata = ItemMetadata(attributes: ["host": host])
+      #expect(try await client.ask(.putItem(key, secret: Secret(account), metadata)) == .created)
+    }
+    let query = ItemQuery(attributes: ["host": "mx1"])
+    #expect(try await client.ask(.readItem(query)).entry.key.account == "alice")
+    try await client.ask(.updateItem(query, label: "home", attributes: ["host": "mx3"]))
+    #expect(try await client.ask(.readItem(ItemQuery(label: "home"))).entry.metadata.attributes == ["host": "mx3"])
+    #expect(await failure(client, .readItem(query)) == .notFound)
+    #expect(await failure(client, .readItem(ItemQuery(service: "mail"))) == .conflict)
+    #expect(await failure(client, .readItem(ItemQuery())) == .badArgument)
+    let found = try await client.ask(.findSecrets(ItemQuery(service: "mail")))
+    let secrets = found.map { item in
+      item.secret?.withBytes { bytes in bytes.indices.map { bytes[$0] } } ?? []
+    }
+    #expect(secrets == ["alice", "bob", "carol"].map { Array($0.utf8) })
+    #expect(found.map(\.entry) == (try await client.ask(.findItems(ItemQuery(service: "mail")))))
+    #expect(try await client.ask(.findSecrets(ItemQuery(), limit: 2)).count == 2)
+    #expect(try await client.ask(.findSecrets(ItemQuery(service: "none"))).isEmpty)
+  }
+
+  private func failure<Answer>(_ client: IdentityClient, _ request: IdentityRequest<Answer>) async
+    -> IdentityError.Code?
+  {
+    do throws(IdentityError) {
+      _ = try await client.ask(request)
+    } catch {
+      if case .refused(let code, _) = error { return code }
+    }
+    return nil
+  }
+
+  @Test(arguments: [0, 1, 2, 3, 4, 255, 65_536])
   func `a secret of any bytes is read back unchanged`(count: Int) async throws {
     let daemon = try DaemonUnderTest().start()
     let client = IdentityClient(socket: daemon.socket)

@@ -40,7 +40,7 @@ struct LibraryErrorTests {
     _ = try await client.ask(.identifier(.device))
     let other = try #require(IdentityUUID("557e5958d3904cbfb9282a2b19a1399a"))
     #expect(await code(client, .migrate(.device, to: other, commits: true)) == .conflict)
-    let long = [UInt8](repeating: 7, count: 32_769)
+    let long = [UInt8](repeating: 7, count: 65_537)
     #expect(await code(client, .putItem(key, secret: Secret(long.span))) == .limit)
     // The client still works.
     #expect(try await client.ask(.check(other.description)) == other)
@@ -74,10 +74,10 @@ struct LibraryErrorTests {
   @Test func `a request that does not fit into a line is refused and not sent`() async throws {
     let daemon = try PlayedDaemon { _ in .lines("OK\n") }
     let client = IdentityClient(socket: daemon.socket)
-    let long = [UInt8](repeating: 7, count: 60_000)
+    let long = [UInt8](repeating: 7, count: 75_000)
     let key = ItemPrimaryKey(service: "a", account: "b")
     #expect(await code(client, .putItem(key, secret: Secret(long.span))) == .tooLong)
-    #expect(await code(client, .words("check", String(repeating: "a", count: 65_530))) == .tooLong)
+    #expect(await code(client, .words("check", String(repeating: "a", count: 98_298))) == .tooLong)
     #expect(await code(client, .words("subscribe")) == .badArgument)
     #expect(await code(client, .words("Quit")) == .badArgument)
     let odd = ItemMetadata(attributes: ["two words": "x"])

@@ -31,7 +31,7 @@ async def main() -> None:
 asyncio.run(main())
 """
 WRONG = {
-    'client.ask(verbs.item_read(service="s"))': "call-arg",
+    'client.ask(verbs.item_put(service="s", data=b"x"))': "call-arg",
     'client.ask(verbs.item_put(service="s", account="a", data="text"))': "arg-type",
     "client.ask(verbs.get_uuid(version=5))": "arg-type",
     "x: str = client.ask(verbs.get_uuid())": "assignment",

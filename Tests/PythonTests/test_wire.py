@@ -251,7 +251,7 @@ class SecretTest(DaemonCase):
 
     def test_a_secret_over_the_limit_is_refused_with_its_code(self):
         with self.assertRaises(errors.Limit) as raised:
-            self.client.ask(verbs.item_put(service="s", account="a", data=bytes(32_769)))
+            self.client.ask(verbs.item_put(service="s", account="a", data=bytes(65_537)))
         self.assertEqual(raised.exception.code, "limit")
 
     def test_a_socket_of_another_user_gets_nothing(self):

@@ -60,6 +60,8 @@ package struct AccessRule: Sendable, CustomStringConvertible {
     case pastApp
     /// Apps that may use the access group, and admins.
     case group
+    /// Apps that may use the access group by their manifests.
+    case ownGroup
     /// Apps that share the device identifier, and admins.
     case sharing
     /// The app itself, its user and admins, for an app without a manifest.
@@ -85,7 +87,7 @@ package struct AccessRule: Sendable, CustomStringConvertible {
     guard let target else { return grant == .forgetting ? nil : line }
     switch grant {
     case .app, .pastApp, .appOrFleet: return "\(line) app=\(target)"
-    case .group: return "\(line) group=\(target)"
+    case .group, .ownGroup: return "\(line) group=\(target)"
     case .forgetting: return "\(line) \(target)"
     case .anybody, .admins, .fleet, .adminsOfApp, .sharing, .own: return nil
     }
@@ -112,6 +114,9 @@ package struct AccessRule: Sendable, CustomStringConvertible {
       let isEmpty = target == "org.none" || other?.isGone == true
       if isEmpty { return line.hasPrefix("item add") || line.hasPrefix("item put") ? "OK" : "not-found" }
       return granted
+    case .ownGroup:
+      if isOwn { return peer.isGone ? "not-found" : granted }
+      return target.map { peer.groups.contains($0) } == true ? granted : "denied"
     case .own: return peer.isGone ? "not-found" : granted
     case .sharing:
       if peer.isGone { return "not-found" }
@@ -167,7 +172,9 @@ package struct AccessRule: Sendable, CustomStringConvertible {
       AccessRule("item add service=s account=a data=eA==", .group, "exists"),
       AccessRule("item put service=s account=a data=eA==", .group), AccessRule("item read service=s account=a", .group),
       AccessRule("item read service=s account=no", .group, "not-found"), AccessRule("item find", .group),
-      AccessRule("item find account=no", .group, "not-found"),
+      AccessRule("item find account=no", .group, "not-found"), AccessRule("item find data=yes", .ownGroup),
+      AccessRule("item read account=a label=\"\"", .group), AccessRule("item read label=no", .group, "not-found"),
+      AccessRule("item update where.label=\"\" attr.y=1", .group),
       AccessRule("item update service=s account=a label=l", .group), AccessRule("item delete service=s", .group),
       AccessRule("item delete service=s dry-run=yes", .group),
       AccessRule("migrate device item=a service=s", .group, "invalid-uuid"),

@@ -55,6 +55,21 @@ extension ReferenceModel {
     throw .denied
   }
 
+  /// Returns the place of the one item that meets the conditions of a request, and that can be used.
+  ///
+  /// - Parameter prefix: the beginning of the names of conditions that are also the names of new values.
+  private func unlockedPlace(_ request: Request, where prefix: String) throws(Fault) -> Int {
+    let isExact = request["service"] != nil && request["account"] != nil
+    if isExact, request["\(prefix)label"] == nil, request.described(behind: prefix).isEmpty {
+      return try unlockedPlace(request)
+    }
+    let found = try places(request, where: prefix)
+    guard let place = found.first else { throw .notFound }
+    guard found.count == 1 else { throw .conflict }
+    guard !isLocked(items[place]) else { throw .unavailable }
+    return place
+  }
+
   func place(_ request: Request, account: String = "account") throws(Fault) -> Int {
     let group = try group(request["group"])
     for (place, item) in items.enumerated()
@@ -64,7 +79,7 @@ extension ReferenceModel {
 
   /// Returns the indices of the items that meet every condition. An empty condition matches items
   /// without the attribute.
-  private func places(_ request: Request) throws(Fault) -> [Int] {
+  private func places(_ request: Request, where prefix: String = "") throws(Fault) -> [Int] {
     var groups: [String]?
     if request["group"] == "*" {
       _ = try app(nil)
@@ -76,8 +91,8 @@ extension ReferenceModel {
     return placesInOrder.filter { place in
       let item = items[place]
       return groups?.contains(item.group) != false && isMet("service", item.service) && isMet("account", item.account)
-        && isMet("label", item.label ?? "")
-        && request.described.allSatisfy { wanted in
+        && isMet("\(prefix)label", item.label ?? "")
+        && request.described(behind: prefix).allSatisfy { wanted in
           wanted.value == item.described.first { $0.name == wanted.name }?.value ?? ""
         }
     }
@@ -107,7 +122,7 @@ extension ReferenceModel {
     let item = Item(
       group: group, service: request["service"] ?? "", account: request["account"] ?? "", owner: owner,
       data: request["data"] ?? "", label: request["label"].flatMap { $0.isEmpty ? nil : $0 },
-      described: request.described.filter { !$0.value.isEmpty }, onlyHere: request["this-device-only"] == "yes",
+      described: request.described().filter { !$0.value.isEmpty }, onlyHere: request["this-device-only"] == "yes",
       whileInstalled: request["lifetime"] == "installation",
       created: place.map { isFresh == true ? time : items[$0].created } ?? time, modified: time,
       isOriginals: place.map { isFresh != true && items[$0].isOriginals } ?? false)
@@ -120,25 +135,37 @@ extension ReferenceModel {
   }
 
   func read(_ request: Request) throws(Fault) -> [String] {
-    let item = items[try unlockedPlace(request)]
+    let item = items[try unlockedPlace(request, where: "")]
     return ["OK data=\(word(item.data)) \(row(item))"]
   }
 
   func find(_ request: Request) throws(Fault) -> [String] {
     let found = try places(request)
+    if request["data"] == "yes" { return try findSecrets(request, found) }
     guard !found.isEmpty else { throw .notFound }
     let limit = request["limit"].map { $0 == "all" ? .max : $0 == "one" ? 1 : Int($0) ?? 0 } ?? .max
     return rows(found.prefix(limit).map { row(items[$0]) })
   }
 
+  /// Returns the rows with secrets, which an admin gets of its own groups only.
+  private func findSecrets(_ request: Request, _ found: [Int]) throws(Fault) -> [String] {
+    let groups = Set([peer.app] + groups(of: peer.app))
+    if let named = request["group"], named != "*", !groups.contains(named) { throw .denied }
+    let limit = request["limit"].map { $0 == "all" ? .max : $0 == "one" ? 1 : Int($0) ?? 0 } ?? .max
+    let own = found.map { items[$0] }.filter { groups.contains($0.group) }.prefix(limit)
+    guard !own.isEmpty else { throw .notFound }
+    guard own.count <= 64, own.reduce(0, { $0 + $1.size }) <= 262_144 else { throw .limit }
+    return rows(own.map { (isLocked($0) ? "" : "data=\(word($0.data)) ") + row($0) })
+  }
+
   mutating func update(_ request: Request) throws(Fault) -> [String] {
-    let place = try unlockedPlace(request)
+    let place = try unlockedPlace(request, where: "where.")
     var item = items[place]
-    guard request["data"] != nil || request["label"] != nil || !request.described.isEmpty else { return ["OK"] }
+    guard request["data"] != nil || request["label"] != nil || !request.described().isEmpty else { return ["OK"] }
     try requireOpen()
     if let data = request["data"] { item.data = data }
     if let label = request["label"] { item.label = label.isEmpty ? nil : label }
-    for new in request.described {
+    for new in request.described() {
       item.described.removeAll { $0.name == new.name }
       if !new.value.isEmpty { item.described.append(new) }
     }

@@ -105,13 +105,19 @@ extension ReferenceModel {
       let lasting = (random.once(in: 4) ? " this-device-only=yes" : "")
       let lifetime = random.once(in: 3) ? " lifetime=installation" : ""
       return "item \(random.one(of: ["add", "put", "put"])) \(name)\(data)\(label)\(said)\(lasting)\(lifetime)"
-    case 7, 8: return "item read \(name)"
+    case 7: return "item read \(name)"
+    case 8:
+      let condition = group + random.one(of: ["", " service=s", " account=b"]) + label + said
+      return "item read\(condition.isEmpty ? " service=s" : condition)"
     case 9..<12:
       let place = random.once(in: 3) ? " group=*" : group
       let condition = random.once(in: 3) ? " service=s" : random.once(in: 4) ? label + said : ""
       let limit = random.one(of: ["", "", " limit=one", " limit=2", " limit=all"])
-      return "item find\(place)\(condition)\(limit)"
-    case 12..<14: return "item update \(name)\(random.once(in: 2) ? data : "")\(label)\(said)"
+      return "item find\(place)\(condition)\(random.once(in: 3) ? " data=yes" : "")\(limit)"
+    case 12:
+      let condition = random.one(of: ["service=t", "account=a", "where.label=label", "where.attr.a=v"])
+      return "item update \(condition)\(group)\(random.once(in: 2) ? data : "")\(label)\(said)"
+    case 13: return "item update \(name)\(random.once(in: 2) ? data : "")\(label)\(said)"
     default:
       let condition = group + (random.once(in: 3) ? " service=s" : "") + (random.once(in: 4) ? label + said : "")
       return "item delete\(condition.isEmpty ? " service=t account=b" : condition)"

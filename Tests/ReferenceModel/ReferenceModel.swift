@@ -205,9 +205,12 @@ struct Request {
 
   func word(_ place: Int) -> String { place < operands.count ? operands[place] : "" }
 
-  /// The attributes `attr.NAME=V`, sorted by name.
-  var described: [(name: String, value: String)] {
-    attributes.filter { $0.name.hasPrefix("attr.") }.map { (String($0.name.dropFirst(5)), $0.value) }
-      .sorted { $0.name < $1.name }
+  /// Returns the attributes `attr.NAME=V`, sorted by name.
+  ///
+  /// - Parameter prefix: what precedes `attr.`.
+  func described(behind prefix: String = "") -> [(name: String, value: String)] {
+    let beginning = "\(prefix)attr."
+    return attributes.filter { $0.name.hasPrefix(beginning) }
+      .map { (String($0.name.dropFirst(beginning.count)), $0.value) }.sorted { $0.name < $1.name }
   }
 }

@@ -14,6 +14,6 @@ extension Reply: Equatable {
   /// Returns whether both answers are the same, however their rows are made.
   package static func == (left: Reply, right: Reply) -> Bool {
     func result(_ reply: Reply) -> Result<[Part], Refusal> { .init { () throws(Refusal) in try reply.allParts() } }
-    return left.item == right.item && result(left) == result(right)
+    return left.secrets == right.secrets && result(left) == result(right)
   }
 }

@@ -13,7 +13,7 @@ extern "C" {
 
 struct identity; /* a handle */
 
-#define IDENTITY_REQUEST_BYTES 65536 /* the largest request, its line end included */
+#define IDENTITY_REQUEST_BYTES 98304 /* the largest request, its line end included */
 #define IDENTITY_REQUEST_WORDS 256
 #define IDENTITY_LINE_BYTES 524288 /* the largest line of a reply; the most bytes of requests that wait to be sent */
 #define IDENTITY_SINCE_NOW (-1)    /* follow events that happen from now on */

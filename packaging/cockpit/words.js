@@ -1,7 +1,7 @@
 // The words of the line protocol; see identityd-protocol(7), section "Grammar".
 
 /** The longest request that the daemon reads, in bytes, with its line feed. */
-export const LONGEST_REQUEST = 65_536;
+export const LONGEST_REQUEST = 98_304;
 
 /** Marks a text of the page's own, which is translated where it is shown. */
 export const _ = (text) => text;

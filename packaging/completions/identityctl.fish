@@ -45,9 +45,9 @@ set -g __identityctl_commands \
     'fleet said;;state=- said.;Show these words about the fleet in status until this connection, which has the fleet open, ends.' \
     'item add;;service=@service account=@account group=@group label=- attr. this-device-only=yes lifetime=installation;Add an item: a secret that is identified by group, service and account.' \
     'item put;;service=@service account=@account group=@group label=- attr. this-device-only=yes lifetime=installation;Add an item, or replace the item of the same group, service and account.' \
-    'item read;;service=@service account=@account group=@group;Show the secret and the attributes of an item.' \
-    'item find;;service=@service account=@account group=@group|* label=- attr. limit=one|all;List the items that match every condition, without their secrets.' \
-    'item update;;service=@service account=@account group=@group label=- attr.;Change the given properties of an item; an empty label or attribute is removed.' \
+    'item read;;service=@service account=@account group=@group label=- attr.;Show the secret and the attributes of the item that matches every condition, at least one.' \
+    'item find;;service=@service account=@account group=@group|* label=- attr. data=yes limit=one|all;List the items that match every condition, with their secrets if they are asked for.' \
+    'item update;;service=@service account=@account group=@group where.label=- where.attr. label=- attr.;Change properties of the item that matches every condition; an empty label or attribute is removed.' \
     'item delete;;service=@service account=@account group=@group label=- attr.;Delete the items that match every condition, at least one, or list what matches now.' \
     'version report;-;build=- order=numeric|semver|debian|linux|auto app=@app;Report the running version, and compare it with the version of the last session.' \
     'version state;;of=app|os app=@app|*;Show the version report of this session, or else the last; app=* is for admins and the fleet.' \

@@ -41,7 +41,7 @@ CLASSES = {
     "version state": "VersionState",
     "whoami": "Peer",
 }
-# The class of a row.
+# The class of a row, by verb or by the function of a form.
 ROW_CLASSES = {
     "account set": "Device",
     "account clear": "Device",
@@ -54,6 +54,7 @@ ROW_CLASSES = {
     "history": "PastIdentifier",
     "item delete": "ItemDescription",
     "item find": "ItemDescription",
+    "item_find_secrets": "FoundItem",
     "machine acknowledge": "LeftValue",
     "renew": "EndingIdentifier",
     "restore end": "RestoredRecord",
@@ -97,7 +98,7 @@ QUESTIONS = {
     "token list",
 }
 # Fields that no representation shows.
-PRIVATE = {("Item", "data"), ("Token", "token"), ("TokenPut", "previous"), ("FleetRecord", "record")}
+PRIVATE = {("Item", "data"), ("FoundItem", "data"), ("Token", "token"), ("TokenPut", "previous"), ("FleetRecord", "record")}
 TYPES = {
     "text": ("str", "text"),
     "number": ("int", "number"),

@@ -82,6 +82,20 @@ public struct DecryptedItem: Sendable {
   }
 }
 
+/// An item that a query has found, with its secret.
+public struct FoundItem: Sendable {
+  /// The key, metadata and times of the item.
+  public let entry: ItemEntry
+  /// The secret; nil if the item is locked.
+  public let secret: Secret?
+
+  init(_ fields: AnswerFields) throws(IdentityError) {
+    entry = try ItemEntry(fields)
+    guard fields.secret != nil || entry.isLocked else { throw .brokenAnswer("data= is missing, or not Base64") }
+    secret = fields.secret
+  }
+}
+
 /// A query for items. An item must match every part of it.
 public struct ItemQuery: Hashable, Sendable {
   /// The access groups to search.
@@ -90,7 +104,8 @@ public struct ItemQuery: Hashable, Sendable {
     case own
     /// The group of this name.
     case named(String)
-    /// All groups that the app may use. Only ``IdentityRequest/findItems(_:limit:)`` accepts this case.
+    /// All groups that the app may use. Only ``IdentityRequest/findItems(_:limit:)`` and
+    /// ``IdentityRequest/findSecrets(_:limit:)`` accept this case.
     case all
   }
 

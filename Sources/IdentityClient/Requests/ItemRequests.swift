@@ -12,7 +12,9 @@ extension RequestLine {
   }
 
   /// Returns the line with the attributes of a query.
-  fileprivate func query(_ query: ItemQuery) -> RequestLine {
+  ///
+  /// - Parameter prefix: the beginning of the names that the request also uses for new values.
+  fileprivate func query(_ query: ItemQuery, behind prefix: String = "") -> RequestLine {
     let group: String? =
       switch query.groups {
       case .own: nil
@@ -20,7 +22,7 @@ extension RequestLine {
       case .all: "*"
       }
     return attribute("service", query.service).attribute("account", query.account).attribute("group", group)
-      .attribute("label", query.label).attributes(query.attributes)
+      .attribute("\(prefix)label", query.label).attributes(query.attributes, behind: "\(prefix)attr.")
   }
 }
 
@@ -40,7 +42,7 @@ extension IdentityRequest where Answer == Void {
   ///
   /// - Parameters:
   ///   - key: The key of the item.
-  ///   - secret: The secret, at most 32 KiB.
+  ///   - secret: The secret, at most 64 KiB.
   ///   - metadata: The label, attributes and lifetime of the item.
   public static func addItem(
     _ key: ItemPrimaryKey, secret: Secret, _ metadata: ItemMetadata = ItemMetadata()
@@ -54,14 +56,30 @@ extension IdentityRequest where Answer == Void {
   ///
   /// - Parameters:
   ///   - key: The key of the item.
-  ///   - secret: The new secret, at most 32 KiB; nil to keep the present one.
+  ///   - secret: The new secret, at most 64 KiB; nil to keep the present one.
   ///   - label: The new label; nil to keep the present one, empty to remove it.
   ///   - attributes: The attributes to change. An attribute with an empty value is removed.
   public static func updateItem(
     _ key: ItemPrimaryKey, secret: Secret? = nil, label: String? = nil, attributes: [String: String] = [:]
   ) -> IdentityRequest {
-    let line = RequestLine.change("item update").item(key).attribute("label", label).attributes(attributes)
-      .secret(secret)
+    updateItem(ItemQuery(key), secret: secret, label: label, attributes: attributes)
+  }
+
+  /// Changes the given parts of the one item that matches a query, and leaves the other parts as they are.
+  ///
+  /// Fails with ``IdentityError/Code/notFound`` if no item matches, with ``IdentityError/Code/conflict`` if several do,
+  /// and with ``IdentityError/Code/badArgument`` if the query is empty, or if it searches all groups.
+  ///
+  /// - Parameters:
+  ///   - query: The query that only the item matches.
+  ///   - secret: The new secret, at most 64 KiB; nil to keep the present one.
+  ///   - label: The new label; nil to keep the present one, empty to remove it.
+  ///   - attributes: The attributes to change. An attribute with an empty value is removed.
+  public static func updateItem(
+    _ query: ItemQuery, secret: Secret? = nil, label: String? = nil, attributes: [String: String] = [:]
+  ) -> IdentityRequest {
+    let line = RequestLine.change("item update").query(query, behind: "where.").attribute("label", label)
+      .attributes(attributes).secret(secret)
     return IdentityRequest(line) { (_) throws(IdentityError) in }
   }
 }
@@ -74,7 +92,7 @@ extension IdentityRequest where Answer == ItemOutcome {
   ///
   /// - Parameters:
   ///   - key: The key of the item.
-  ///   - secret: The secret, at most 32 KiB.
+  ///   - secret: The secret, at most 64 KiB.
   ///   - metadata: The label, attributes and lifetime of the item.
   public static func putItem(
     _ key: ItemPrimaryKey, secret: Secret, _ metadata: ItemMetadata = ItemMetadata()
@@ -90,9 +108,34 @@ extension IdentityRequest where Answer == DecryptedItem {
   ///
   /// Fails with ``IdentityError/Code/notFound`` if there is no item with this key, and with
   /// ``IdentityError/Code/denied`` if the app may not use the access group.
-  public static func readItem(_ key: ItemPrimaryKey) -> IdentityRequest {
-    IdentityRequest(.question("item read").item(key).takingSecret()) { (fields) throws(IdentityError) in
+  public static func readItem(_ key: ItemPrimaryKey) -> IdentityRequest { readItem(ItemQuery(key)) }
+
+  /// Requests the one item that matches a query, with its secret.
+  ///
+  /// Fails with ``IdentityError/Code/notFound`` if no item matches, with ``IdentityError/Code/conflict`` if several do,
+  /// and with ``IdentityError/Code/badArgument`` if the query is empty, or if it searches all groups.
+  public static func readItem(_ query: ItemQuery) -> IdentityRequest {
+    IdentityRequest(.question("item read").query(query).takingSecret()) { (fields) throws(IdentityError) in
       try DecryptedItem(fields)
+    }
+  }
+}
+
+extension IdentityRequest where Answer == [FoundItem] {
+  /// Requests the items of the app's own groups that match a query, with their secrets.
+  ///
+  /// The answer is empty if no item matches the query. Fails with ``IdentityError/Code/limit`` if more than 64 items
+  /// match, or if they have more than 256 KiB together, and with ``IdentityError/Code/denied`` for a group that is
+  /// neither the app's own nor in its manifest.
+  ///
+  /// - Parameters:
+  ///   - query: The query that each item must match.
+  ///   - limit: The maximum number of items; nil for all.
+  public static func findSecrets(_ query: ItemQuery, limit: Int? = nil) -> IdentityRequest {
+    let line = RequestLine.question("item find").query(query).flag("data", true)
+      .attribute("limit", limit.map { "\($0)" }).takingSecret()
+    return IdentityRequest(line, whenNotFound: []) { (fields) throws(IdentityError) in
+      try fields.map { (row) throws(IdentityError) in try FoundItem(row) }
     }
   }
 }

@@ -23,7 +23,7 @@ package struct ReadCredentialRule: QueryRule {
     try registry.requireUnlocked(item)
     var reply = Reply()
     reply.ok()
-    reply.item = item
+    reply.secret(of: item)
     return reply
   }
 }

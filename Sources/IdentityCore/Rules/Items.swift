@@ -105,10 +105,17 @@ package struct ReadItemRule: QueryRule {
   package var answerKind: AnswerKind { .secret }
 
   package func answer(in registry: Registry, for peer: Peer, in surroundings: Surroundings) throws(Refusal) -> Reply {
-    let item = try registry.item(name, for: peer)
+    try registry.readItem(name, for: peer)
+  }
+}
+
+extension Registry {
+  /// Returns the answer with the properties of an item, to which the server adds the secret.
+  func readItem(_ name: ItemName, for peer: Peer) throws(Refusal) -> Reply {
+    let item = try item(name, for: peer)
     var reply = Reply()
     reply.ok()
-    reply.item = item
+    reply.secret(of: item)
     item.describe(to: &reply)
     return reply
   }
@@ -130,10 +137,7 @@ struct FindItemsRule: QueryRule {
       of: try registry.search(condition, for: peer), limit: limit ?? .max, orRefuse: ItemCondition.isUnmet
     ) { held, reply in
       held.item.describe(to: &reply)
-      if copy?.isLeft(held.item) == true {
-        reply.attribute("state", .string("locked"))
-        reply.attribute("reason", .string("copied"))
-      }
+      if copy?.isLeft(held.item) == true { Item.describeLock(to: &reply) }
       reply.attribute("own", marksOthers && held.item.owner != app ? .yesOrNo(false) : nil)
     }
   }
@@ -209,19 +213,23 @@ package struct DeleteItemsRule: SearchRule {
 
 extension Registry {
   /// Returns the search for the items that meet a condition, in the order of their keys.
-  fileprivate func search(_ condition: ItemCondition, for peer: Peer) throws(Refusal) -> Search<JoinedBlocks<ItemRange>>
-  {
+  func search(_ condition: ItemCondition, for peer: Peer) throws(Refusal) -> Search<JoinedBlocks<ItemRange>> {
     let groups = try groups(of: condition, for: peer)
-    let ranges =
-      peer.isAdmin && condition.groups == .all
-      ? [ItemRange(items.held)]
-      : groups.map { ItemRange(items.held, group: $0, service: condition.service, account: condition.account) }
+    guard peer.isAdmin && condition.groups == .all else { return search(condition, in: groups) }
+    return Search(JoinedBlocks([ItemRange(items.held)])) { condition.isMet(by: $0.item) }
+  }
+
+  /// Returns the search for the items of some groups that meet a condition, in the order of their keys.
+  func search(_ condition: ItemCondition, in groups: [Text]) -> Search<JoinedBlocks<ItemRange>> {
+    let ranges = groups.map {
+      ItemRange(items.held, group: $0, service: condition.service, account: condition.account)
+    }
     return Search(JoinedBlocks(ranges)) { condition.isMet(by: $0.item) }
   }
 
   /// Returns the groups in which a condition looks for items, in order. For an admin, `group=*` means all groups, of
   /// which none is returned.
-  fileprivate func groups(of condition: ItemCondition, for peer: Peer) throws(Refusal) -> [Text] {
+  func groups(of condition: ItemCondition, for peer: Peer) throws(Refusal) -> [Text] {
     switch condition.groups {
     case .own: return [try group(named: nil, for: peer)]
     case .named(let name): return [try group(named: name, for: peer)]
@@ -232,7 +240,7 @@ extension Registry {
   }
 
   /// Returns the groups that a peer may use, each once. A manifest may list the app's own group, or a group twice.
-  private func usableGroups(of peer: Peer) -> [Text] { Set([peer.app] + accessGroups(of: peer.app)).sorted() }
+  func usableGroups(of peer: Peer) -> [Text] { Set([peer.app] + accessGroups(of: peer.app)).sorted() }
 
   /// Returns the items that a peer may see, in the order of their keys.
   func visibleItems(to peer: Peer) -> JoinedBlocks<ItemRange> {
@@ -304,19 +312,25 @@ extension Registry {
 
 extension ItemCondition {
   /// The refusal if no item meets the condition.
-  fileprivate static var isUnmet: Refusal { .notFound("no item matches the conditions") }
+  static var isUnmet: Refusal { .notFound("no item matches the conditions") }
 }
 
 extension Text {
   /// The text, cut for an error text, so that clients cannot inflate a reply line.
-  fileprivate var shortened: String {
+  var shortened: String {
     bytes.count > Bound.quotedBytes ? String(decoding: bytes.prefix(Bound.quotedBytes), as: UTF8.self) + "…" : "\(self)"
   }
 }
 
 extension Item {
+  /// Adds that an item is locked.
+  static func describeLock(to reply: inout Reply) {
+    reply.attribute("state", .string("locked"))
+    reply.attribute("reason", .string("copied"))
+  }
+
   /// Adds the properties of the item, without its secret.
-  fileprivate func describe(to reply: inout Reply) {
+  func describe(to reply: inout Reply) {
     reply.attribute("service", .text(key.service))
     reply.attribute("account", .text(key.account))
     reply.attribute("group", .text(key.group))

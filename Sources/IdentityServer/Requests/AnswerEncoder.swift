@@ -32,7 +32,7 @@ final class AnswerEncoder {
   /// - Parameter verb: the index of the verb in ``VerbTable/verbs``.
   /// - Returns: false if the writer has to be asked for the secret of the answer. Nothing is appended then.
   func append(_ reply: Reply, _ verb: Int, to connection: Connection) throws(Refusal) -> Bool {
-    if let item = reply.item { return try append(reply, of: item, to: connection) }
+    guard reply.secrets.isEmpty else { return try appendStored(reply, to: connection) }
     guard reply.hasRows else {
       reply.append(to: &connection.output)
       return true
@@ -58,12 +58,13 @@ final class AnswerEncoder {
   /// Appends the writer's answer, or starts sending the backup that the answer contains.
   func append(_ answer: WriterReport.Answer, to connection: Connection) {
     if let backup = answer.backup { return connection.begin(.backup(backup)) }
-    guard let item = answer.reply.item, let secret = answer.secret else {
-      return answer.reply.append(to: &connection.output)
-    }
+    guard !answer.reply.secrets.isEmpty else { return answer.reply.append(to: &connection.output) }
+    var secrets = answer.secrets[...]
     do throws(Refusal) {
-      try append(answer.reply, item, to: connection) { (output, form) throws(Refusal) in
-        guard secretMemory.append(secret, as: form, to: &output) else { throw damage(of: item, for: connection) }
+      try append(answer.reply, to: connection) { (item, output, form) throws(Refusal) in
+        guard let secret = secrets.popFirst(), secretMemory.append(secret, as: form, to: &output) else {
+          throw damage(of: item, for: connection)
+        }
       }
     } catch {
       refuse(error, to: connection)
@@ -78,11 +79,15 @@ final class AnswerEncoder {
 
   // MARK: Secrets
 
-  private func append(_ reply: Reply, of item: Item, to connection: Connection) throws(Refusal) -> Bool {
+  /// Appends an answer with the secrets as the store has them.
+  ///
+  /// - Returns: false if the store has another edition of an item. Nothing is appended then.
+  private func appendStored(_ reply: Reply, to connection: Connection) throws(Refusal) -> Bool {
     guard let reader = state.itemReader else { return false }
     let start = connection.output.count
-    var outcome = ItemReader.Outcome.changed
-    try append(reply, item, to: connection) { (output, form) throws(Refusal) in
+    var outcome = ItemReader.Outcome.appended
+    try append(reply, to: connection) { (item, output, form) throws(Refusal) in
+      guard outcome == .appended else { return }
       outcome = reader.append(secretOf: item, as: form, to: &output, secretMemory)
       switch outcome {
       case .appended, .changed: return
@@ -99,23 +104,22 @@ final class AnswerEncoder {
     return false
   }
 
-  /// Appends an answer with its secret, or nothing after an error. To the request for a credential, the secret alone is
+  /// Appends an answer with its secrets, or nothing after an error. To the request for a credential, the secret alone is
   /// the answer.
   ///
-  /// - Parameter data: appends the secret in a form.
+  /// - Parameter data: appends the secret of an item in a form.
   private func append(
-    _ reply: Reply, _ item: Item, to connection: Connection, data: (inout [UInt8], SecretForm) throws(Refusal) -> Void
+    _ reply: Reply, to connection: Connection, data: (Item, inout [UInt8], SecretForm) throws(Refusal) -> Void
   ) throws(Refusal) {
     let start = connection.output.count
-    let isAlone = connection.credential != nil
-    // Reserves all memory before the secret is written, because a reallocation would leave a copy behind. Encoding
-    // turns a byte of an item's texts into at most six bytes.
-    connection.output.reserveCapacity(start + item.secretLength / 3 * 4 + 6 * item.size + Self.replyRoom)
+    let credential = connection.credential == nil ? nil : reply.secrets.first
+    // Reserves all memory before a secret is written, because a reallocation would leave a copy behind.
+    connection.output.reserveCapacity(start + reply.longestLength)
     do throws(Refusal) {
-      if isAlone {
-        try data(&connection.output, .bytes)
+      if let credential {
+        try data(credential, &connection.output, .bytes)
       } else {
-        try reply.append(to: &connection.output) { (output) throws(Refusal) in try data(&output, .base64) }
+        try reply.append(to: &connection.output) { (item, output) throws(Refusal) in try data(item, &output, .base64) }
       }
       connection.session.beginSecret()
     } catch {
@@ -123,9 +127,6 @@ final class AnswerEncoder {
       throw error
     }
   }
-
-  /// The room for the names and times of an answer, in bytes.
-  private static var replyRoom: Int { 8_192 }
 
   private func damage(of item: Item, for connection: Connection) -> Refusal {
     state.logFault(of: item, .damagedSecret(item), by: connection.held.originator)

@@ -279,7 +279,7 @@ final class Writer {
       // A command that changes nothing is served even if the store cannot be written.
       if !decision.changes.isEmpty { try refuseUnwritable() }
       var answer = WriterReport.Answer(reply: decision.reply, next: decision.nextCommand)
-      if let item = decision.reply.item { answer.secret = try context.secret(item) }
+      for item in decision.reply.secrets { answer.secrets.append(try context.secret(item)) }
       for change in decision.changes { recorded.append(record(change, at: context.now, in: &registry)) }
       return .success(answer)
     } catch {

@@ -113,12 +113,13 @@ struct WriterReport: Sendable {
     }
   }
 
-  /// A reply, with the secret of its item if it has one.
+  /// A reply, with the secrets of its items.
   struct Answer: Sendable {
     let reply: Reply
     /// The rest of the request. The answer is not sent if there is one.
     var next: RegistryCommand?
-    var secret: SealedSecret?
+    /// The secrets in the order of ``Reply/secrets``.
+    var secrets: [SealedSecret] = []
     /// A backup, which is sent in rows before the reply.
     var backup: OutgoingBackup?
   }

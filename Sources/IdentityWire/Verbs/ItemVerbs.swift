@@ -12,46 +12,60 @@ extension Verb {
       replaces: true),
 
     Verb(
-      words: "item read", attributes: itemName,
-      summary: "Show the secret and the attributes of an item.",
+      words: "item read", attributes: condition,
+      summary: "Show the secret and the attributes of the item that matches every condition, at least one.",
       answer: .object(Line([], [.base64("data")] + shown)),
       loss: .nothing,
       examples: [
         .init("item read service=mail account=alice", "OK data=aHVudGVyMg== service=mail account=alice group=<word> …")
       ]
-    ) { (arguments) throws(Refusal) in .registry(.readItem(try arguments.itemName())) },
+    ) { (arguments) throws(Refusal) in
+      let condition = try arguments.condition(inAnyGroup: false)
+      try arguments.requireCondition(condition)
+      return .registry(condition.exactName.map { .readItem($0) } ?? .readItem(matching: condition))
+    },
 
     Verb(
       words: "item find",
       attributes: [.init("service", "S"), .init("account", "A"), .init("group", "G|*")] + described
-        + [.init("limit", "one|all|N")], summary: "List the items that match every condition, without their secrets.",
-      answer: .list(Line([], shown)),
+        + [.init("data", "yes"), .init("limit", "one|all|N")],
+      summary: "List the items that match every condition, with their secrets if they are asked for.",
+      answer: .either(
+        ifGiven: ["data"], .list(Line([], [.base64("data").optional] + shown)), otherwise: .list(Line([], shown))),
       loss: .nothing,
       examples: [
         .init("item find service=mail limit=one", "* service=mail account=alice group=<word> …", "OK 1"),
+        .init("item find service=mail data=yes", "* data=aHVudGVyMg== service=mail account=alice …", "OK 1"),
         .init("item find service=news", "ERR not-found …"),
       ]
     ) { (arguments) throws(Refusal) in
       let condition = try arguments.condition(inAnyGroup: true)
-      return .registry(.findItems(condition, limit: try arguments.limit()))
+      let limit = try arguments.limit()
+      return .registry(
+        try arguments.asksForSecrets() ? .findSecrets(condition, limit: limit) : .findItems(condition, limit: limit))
     },
 
     Verb(
-      words: "item update", attributes: itemName + [.secret("data", isRequired: false)] + described,
-      summary: "Change the given properties of an item; an empty label or attribute is removed.",
+      words: "item update",
+      attributes: place + [.init("where.label", "L"), .prefixed(conditionPrefix, "NAME", "V")]
+        + [.secret("data", isRequired: false)] + described,
+      summary:
+        "Change properties of the item that matches every condition; an empty label or attribute is removed.",
       answer: .nothing,
       loss: .named, examples: [.init("item update service=mail account=alice label=\"\"", "OK")]
     ) { (arguments) throws(Refusal) in
       let update = ItemUpdate(
         secret: arguments.secret("data"), label: try arguments.label(), attributes: try arguments.named(attributePrefix)
       )
-      return .registry(.updateItem(try arguments.itemName(), update))
+      let condition = try arguments.updateCondition()
+      try arguments.requireCondition(condition, of: "service=, account=, group=, where.label= or where.attr.NAME=")
+      return .registry(
+        condition.exactName.map { .updateItem($0, update) } ?? .updateItem(matching: condition, update))
     },
 
     Verb(
       words: "item delete",
-      attributes: [.init("service", "S"), .init("account", "A"), .init("group", "G")] + described
-        + [.init("dry-run", "yes")],
+      attributes: condition + [.init("dry-run", "yes")],
       summary: "Delete the items that match every condition, at least one, or list what matches now.",
       answer: .either(
         ifGiven: ["dry-run"], .list(Line([], shown + [.boolean("own").optional])),
@@ -63,10 +77,7 @@ extension Verb {
       ]
     ) { (arguments) throws(Refusal) in
       let condition = try arguments.condition(inAnyGroup: false)
-      guard !condition.isEmpty else {
-        throw arguments.combination(
-          "give at least one condition: service=, account=, group=, label= or attr.NAME=")
-      }
+      try arguments.requireCondition(condition)
       return .registry(try arguments.flag("dry-run") ? .previewDeletion(condition) : .deleteItems(condition))
     },
   ]
@@ -78,6 +89,15 @@ extension Verb {
     .boolean("this-device-only").optional, .word("lifetime").optional, .word("state").optional,
     .word("reason").optional,
   ]
+
+  /// The prefix of the attributes that an item to be changed must have. Without it they are the new values.
+  fileprivate static let conditionPrefix = "where.attr."
+
+  /// The group, service and account of an item, each optional.
+  private static let place: [Attribute] = [.init("service", "S"), .init("account", "A"), .init("group", "G")]
+
+  /// The conditions for items of one group.
+  private static let condition = place + described
 
   /// The prefix of the names of an item's own attributes.
   fileprivate static let attributePrefix = "attr."
@@ -136,6 +156,31 @@ extension Arguments {
     return ItemCondition(
       groups: groups, service: try optionalName("service"), account: try optionalName("account"), label: try label(),
       attributes: try named(Verb.attributePrefix))
+  }
+
+  /// Returns the condition that selects the item of an `item update`, whose `label=` and `attr.NAME=` are new values.
+  fileprivate func updateCondition() throws(Refusal) -> ItemCondition {
+    ItemCondition(
+      groups: try group().map(ItemCondition.Groups.named) ?? .own, service: try optionalName("service"),
+      account: try optionalName("account"),
+      label: try self["where.label"].map { (given) throws(Refusal) in try itemText(given, named: "where.label") },
+      attributes: try named(Verb.conditionPrefix))
+  }
+
+  /// Checks that there is a condition, so that no item is used by oversight.
+  fileprivate func requireCondition(
+    _ condition: ItemCondition, of names: String = "service=, account=, group=, label= or attr.NAME="
+  ) throws(Refusal) {
+    if condition.isEmpty { throw combination("give at least one condition: \(names)") }
+  }
+
+  /// Returns whether `data=yes` is given. The refusal of another value does not repeat it, because it may be a secret.
+  fileprivate func asksForSecrets() throws(Refusal) -> Bool {
+    switch self["data"] {
+    case nil, "no"?: return false
+    case "yes"?: return true
+    default: throw combination("data has an invalid value; allowed: yes, no")
+    }
   }
 
   private func optionalName(_ attribute: String) throws(Refusal) -> Text? {

@@ -6,7 +6,7 @@ from ._requests import Request, T
 from .client import Client
 from .errors import NotFound
 
-#: The longest input in bytes. A secret has 32 KiB at most.
+#: The longest input in bytes. A secret has 64 KiB at most.
 INPUT_BYTES = 1 << 18
 
 

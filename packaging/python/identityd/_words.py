@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from .errors import BrokenAnswer, InvalidRequest, TooLong
 
 #: The maximum length of a request in bytes, its line feed included.
-REQUEST_BYTES = 65_536
+REQUEST_BYTES = 98_304
 #: The maximum number of words in a request.
 REQUEST_WORDS = 256
 

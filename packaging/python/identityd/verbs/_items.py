@@ -80,6 +80,41 @@ _ItemDescription = _.Shape(
 )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundItem:
+    """From the answer to `item find` (identityd-protocol(7)). A field of None is missing."""
+
+    account: str
+    attributes: Mapping[str, str] = field(default_factory=dict)
+    created: datetime
+    data: bytes | None = field(default=None, repr=False)
+    group: str
+    label: str | None = None
+    lifetime: str | None = None
+    modified: datetime
+    reason: str | None = None
+    service: str
+    state: str | None = None
+    this_device_only: bool | None = None
+
+
+_FoundItem = _.Shape(
+    FoundItem,
+    _.Field("account", "account", _.text),
+    _.Field("attr.", "attributes", _.text, is_prefix=True),
+    _.Field("created", "created", _.time),
+    _.Field("data", "data", _.secret, is_optional=True),
+    _.Field("group", "group", _.text),
+    _.Field("label", "label", _.text, is_optional=True),
+    _.Field("lifetime", "lifetime", _.text, is_optional=True),
+    _.Field("modified", "modified", _.time),
+    _.Field("reason", "reason", _.text, is_optional=True),
+    _.Field("service", "service", _.text),
+    _.Field("state", "state", _.text, is_optional=True),
+    _.Field("this-device-only", "this_device_only", _.boolean, is_optional=True),
+)
+
+
 def item_add(
     *,
     service: str,
@@ -120,11 +155,18 @@ def item_put(
     )
 
 
-def item_read(*, service: str, account: str, group: str | None = None) -> Request[Item]:
-    """Show the secret and the attributes of an item."""
+def item_read(
+    *,
+    service: str | None = None,
+    account: str | None = None,
+    group: str | None = None,
+    label: str | None = None,
+    attributes: Mapping[str, str] | None = None,
+) -> Request[Item]:
+    """Show the secret and the attributes of the item that matches every condition, at least one."""
     return Request(
         "item read",
-        [*_.attributes({"service": service, "account": account, "group": group})],
+        [*_.attributes({"service": service, "account": account, "group": group, "label": label, "attr.": attributes})],
         _.one(_Item),
         is_question=True,
     )
@@ -139,7 +181,7 @@ def item_find(
     attributes: Mapping[str, str] | None = None,
     limit: int | Literal["one", "all"] | None = None,
 ) -> Request[tuple[ItemDescription, ...]]:
-    """List the items that match every condition, without their secrets."""
+    """List the items that match every condition, with their secrets if they are asked for."""
     return Request(
         "item find",
         [*_.attributes({"service": service, "account": account, "group": group, "label": label, "attr.": attributes,
@@ -149,20 +191,41 @@ def item_find(
     )
 
 
+def item_find_secrets(
+    *,
+    service: str | None = None,
+    account: str | None = None,
+    group: str | None = None,
+    label: str | None = None,
+    attributes: Mapping[str, str] | None = None,
+    limit: int | Literal["one", "all"] | None = None,
+) -> Request[tuple[FoundItem, ...]]:
+    """List the items that match every condition, with their secrets if they are asked for. Sends data=yes."""
+    return Request(
+        "item find",
+        [*_.attributes({"data": "yes", "service": service, "account": account, "group": group, "label": label,
+            "attr.": attributes, "limit": limit})],
+        _.rows(_FoundItem),
+        is_question=True,
+    )
+
+
 def item_update(
     *,
-    service: str,
-    account: str,
+    service: str | None = None,
+    account: str | None = None,
     group: str | None = None,
+    where_label: str | None = None,
+    where_attributes: Mapping[str, str] | None = None,
     data: bytes | None = None,
     label: str | None = None,
     attributes: Mapping[str, str] | None = None,
 ) -> Request[None]:
-    """Change the given properties of an item; an empty label or attribute is removed."""
+    """Change properties of the item that matches every condition; an empty label or attribute is removed."""
     return Request(
         "item update",
-        [*_.attributes({"service": service, "account": account, "group": group, "data": data, "label": label,
-            "attr.": attributes})],
+        [*_.attributes({"service": service, "account": account, "group": group, "where.label": where_label,
+            "where.attr.": where_attributes, "data": data, "label": label, "attr.": attributes})],
         _.nothing,
     )
 
