@@ -46,7 +46,7 @@ package struct Reply: Sendable {
   /// Whether rows are still to be made.
   package var hasRows: Bool { rows != nil }
 
-  /// The items whose secrets are in the answer, in the order of the parts.
+  /// The items whose secrets are in the answer, in the order of the rows and parts.
   package private(set) var secrets: [Item] = []
 
   /// Creates an empty answer. Call ``ok()`` before the answer is sent.
@@ -81,6 +81,23 @@ package struct Reply: Sendable {
     return reply
   }
 
+  /// Returns a reply with one row for each item, and the number of rows.
+  ///
+  /// - Parameters:
+  ///   - hasSecret: returns whether the row of an item has its secret.
+  ///   - describe: adds the attributes of a row, behind the secret.
+  static func rows(
+    of items: [Item], hasSecret: (Item) -> Bool, _ describe: @escaping @Sendable (Item, Bool, inout Reply) -> Void
+  ) -> Reply {
+    let marked = items.map { (item: $0, hasSecret: hasSecret($0)) }
+    var reply = rows(marked) { row, reply in
+      if row.hasSecret { reply.secret(of: row.item) }
+      describe(row.item, row.hasSecret, &reply)
+    }
+    reply.secrets = marked.filter(\.hasSecret).map(\.item)
+    return reply
+  }
+
   /// Returns a reply with the rows of several sources and their number.
   static func countedRows(of sources: [any RowSource]) -> Reply {
     var reply = done
@@ -103,6 +120,7 @@ package struct Reply: Sendable {
   /// - Throws: the refusal in place of an answer without rows.
   package mutating func nextRow(in row: inout Reply, effort: inout Int) throws(Refusal) -> SearchStep<Void> {
     row.parts.removeAll(keepingCapacity: true)
+    row.secrets = []
     guard var rows = self.rows.take() else { return .ended }
     let step = rows.count < rows.limit ? rows.source.next(in: &row, effort: &effort) : .ended
     switch step {

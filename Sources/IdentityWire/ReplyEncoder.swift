@@ -44,20 +44,51 @@ extension Reply {
     output.append(UInt8(ascii: "\n"))
   }
 
-  /// The length that the answer with its secrets has at most, in bytes, if it has no rows that are still to be made.
+  /// The length that the answer with its secrets has at most, in bytes.
   package var longestLength: Int {
-    let parts = parts.reduce(1) { $0 + $1.longestLength }
-    return secrets.reduce(parts) { $0 + ($1.secretLength + 2) / 3 * 4 }
+    var (rest, row, effort) = (self, Reply(), Int.max)
+    var length = 0
+    while case .found? = try? rest.nextRow(in: &row, effort: &effort) { length += row.longestLineLength }
+    return secrets.reduce(length + rest.longestLineLength) { $0 + ($1.secretLength + 2) / 3 * 4 }
   }
+
+  /// The length that ``parts`` have at most, with the line feed and without secrets, in bytes.
+  private var longestLineLength: Int { parts.reduce(1) { $0 + $1.longestLength } }
 
   /// Appends the answer as lines, with its secrets.
   ///
   /// - Parameter data: appends the secret of an item in Base64, and nothing else.
   /// - Throws: the error of `data`. Nothing is appended then.
   package func append(to output: inout [UInt8], data: (Item, inout [UInt8]) throws(Refusal) -> Void) throws(Refusal) {
-    // An answer with rows that are still to be made has no secrets.
-    guard !secrets.isEmpty else { return append(to: &output) }
     let start = output.count
+    var rest = self
+    do {
+      while try rest.appendRow(to: &output, data: data) {}
+    } catch {
+      output.removeSubrange(start...)
+      throw error
+    }
+  }
+
+  /// Appends the next row, or after the last one the rest of the answer, with its secrets.
+  ///
+  /// - Parameter data: appends the secret of an item in Base64, and nothing else.
+  /// - Returns: whether a row was appended; false after the rest of the answer.
+  package mutating func appendRow(
+    to output: inout [UInt8], data: (Item, inout [UInt8]) throws(Refusal) -> Void
+  ) throws(Refusal) -> Bool {
+    var (row, effort) = (Reply(), Int.max)
+    guard case .found = try nextRow(in: &row, effort: &effort) else {
+      try appendParts(to: &output, data: data)
+      return false
+    }
+    try row.appendParts(to: &output, data: data)
+    return true
+  }
+
+  private func appendParts(
+    to output: inout [UInt8], data: (Item, inout [UInt8]) throws(Refusal) -> Void
+  ) throws(Refusal) {
     var isFirst = true
     var items = secrets[...]
     for part in parts {
@@ -65,12 +96,7 @@ extension Reply {
       guard case .secret = part, let item = items.popFirst() else { continue }
       output.append(contentsOf: " data=".utf8)
       let secret = output.count
-      do {
-        try data(item, &output)
-      } catch {
-        output.removeSubrange(start...)
-        throw error
-      }
+      try data(item, &output)
       // The protocol writes an empty word as a JSON string.
       if output.count == secret { output.append(contentsOf: "\"\"".utf8) }
     }

@@ -312,6 +312,11 @@ func readPair(_ line: String) throws -> String {
       }
       #expect(try readPair(try daemon.ask("item read service=s account=a3")) == pair(3))
       #expect(try daemon.ask("item find") == "OK 3")
+      // No row precedes the error.
+      let client = try daemon.client()
+      #expect(try client.ask("item find data=yes") == ["ERR internal \(Self.refusal(1))"])
+      let whole = try client.ask("item find account=a3 data=yes")
+      #expect(whole.count == 2 && whole[0].hasPrefix("* data=\(pair(3)) service=s account=a3 "))
       daemon.end(with: SIGKILL)
       try daemon.start()
     }

@@ -11,7 +11,7 @@ struct SessionStateTests {
     case endProcess(unread: Int)
     case sendJob(SessionState.ExclusiveAnswer?)
     case finishJob
-    case beginSecret, beginRows, beginBackup, awaitReader, finishAnswer
+    case beginSecret, beginGathering, beginRows, beginBackup, awaitReader, finishAnswer
     case close, drain, park
     /// Output is pending, and then sent.
     case output, sent
@@ -39,6 +39,7 @@ struct SessionStateTests {
       case .sendJob(let last): state.sendJob(last: last)
       case .finishJob: state.finishJob()
       case .beginSecret: state.beginSecret()
+      case .beginGathering: state.beginGathering()
       case .beginRows: state.beginRows()
       case .beginBackup: state.beginBackup()
       case .awaitReader: state.awaitReader()
@@ -88,6 +89,14 @@ struct SessionStateTests {
     ),
     ("a list", [(.beginRows, .rest), (.output, .rest), (.sent, .rest), (.finishAnswer, .rest)]),
     ("a list for a client that has hung up", [(.hangUp, .rest), (.beginRows, .rest), (.receive(0), .end)]),
+    (
+      "several secrets, of which none is sent before the last",
+      [(.beginGathering, .rest), (.receive(0), .rest), (.finishAnswer, .end), (.beginSecret, .rest), (.sent, .rest)]
+    ),
+    (
+      "a handover among secrets",
+      [(.beginGathering, .rest), (.stop(.handingOver), .rest), (.stop(.handoverDue), .close)]
+    ),
     ("the end of the input within a list", [(.beginRows, .rest), (.receive(0), .rest), (.finishAnswer, .end)]),
     (
       "the end of the input before a backup is read",
@@ -172,7 +181,7 @@ struct SessionStateTests {
     #expect(state.takesRequest(most: 3))
   }
 
-  @Test(arguments: [Input.beginSecret, .beginRows, .beginBackup])
+  @Test(arguments: [Input.beginSecret, .beginGathering, .beginRows, .beginBackup])
   func `an exclusive answer holds back requests and events`(input: Input) {
     var transcript = Transcript()
     #expect(transcript.state.takesRequest(most: 1) && transcript.state.takesEvents)
@@ -204,6 +213,8 @@ struct SessionStateTests {
     state.finishAnswer()
     state.beginRows()
     #expect(state.wantsPiece(hasOutput: false) && state.wantsPiece(hasOutput: true))
+    state.beginGathering()
+    #expect(state.wantsPiece(hasOutput: true) && state.isGathering && state.isWrittenAhead && !state.hasSecret)
   }
 
   @Test func `nothing follows a backup before the client has read it, and it holds no memory meanwhile`() {

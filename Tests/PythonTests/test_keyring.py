@@ -80,7 +80,7 @@ print(chosen(), chosen(Plain), chosen(Desktop), type(keyring.get_keyring()).__mo
 import traceback
 for use in (lambda: keyring.set_password("s", "", "hunter2"), lambda: keyring.set_password("s" * 250, "a", "hunter2"),
             lambda: keyring.set_password("s", "a", "hunter2\\ud800"),
-            lambda: keyring.set_password("s", "a", "hunter2" * 5_000),
+            lambda: keyring.set_password("s", "a", "hunter2" * 10_000),
             lambda: keyring.get_password("s", "bytes"), lambda: keyring.delete_password("s", "a")):
     try:
         use()

@@ -96,21 +96,11 @@ struct FindSecretsRule: SearchRule {
         "the items that match have more than \(Bound.secretsAnswerLength) bytes together, "
           + "which is the most for an answer with secrets; add conditions, or limit= with a smaller number")
     }
-    return Decision(reply: reply(with: items, in: registry))
-  }
-
-  private func reply(with items: [Item], in registry: Registry) -> Reply {
-    var reply = Reply()
-    for item in items {
-      let isLocked = registry.isLeft(item)
-      reply.row()
-      if !isLocked { reply.secret(of: item) }
+    let reply = Reply.rows(of: items, hasSecret: { !registry.isLeft($0) }) { item, hasSecret, reply in
       item.describe(to: &reply)
-      if isLocked { Item.describeLock(to: &reply) }
+      if !hasSecret { Item.describeLock(to: &reply) }
     }
-    reply.ok()
-    reply.word(.number(Int64(items.count)))
-    return reply
+    return Decision(reply: reply)
   }
 
   /// Returns the groups that the peer's app may use, of those that the condition names.

@@ -72,7 +72,7 @@ final class Connection {
 
   deinit {
     if hasInput { input.wipe() }
-    if session.hasSecret { output.wipe() }
+    if session.hasSecret || session.isGathering { output.wipe() }
   }
 
   /// Input that was received and not carried out yet.
@@ -254,6 +254,7 @@ extension Connection {
   func begin(_ answer: LongAnswer) {
     switch answer {
     case .backup: session.beginBackup()
+    case .secrets: session.beginGathering()
     case .search: session.beginSearch()
     case .uuids, .reply: session.beginRows()
     case .zeros: session.beginFailure(waits: false)

@@ -343,6 +343,7 @@ final class ConnectionService: TurnService {
   ///
   /// - Throws: the error of the socket, unless the client reads no more, which discards the output.
   private func flush(_ connection: Connection) throws(SystemError) {
+    guard !connection.session.isGathering else { return }
     while connection.hasUnsentOutput {
       do {
         guard let count = try connection.descriptor.send(connection.output, from: connection.sent) else { return }

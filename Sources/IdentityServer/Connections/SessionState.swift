@@ -54,6 +54,8 @@ struct SessionState: Equatable, Sendable {
     case writer(jobs: UInt32, last: ExclusiveAnswer?)
     /// The output ends with a secret. Nothing is appended to such output, and it is wiped once it is sent.
     case secret
+    /// Secrets are added to the output in pieces, whether or not the client reads. Nothing is sent before the last.
+    case gathering
     /// The objects of a change are looked for in pieces, whether or not the client reads.
     case search
     /// A list is written in pieces, whether or not the client reads.
@@ -126,6 +128,9 @@ extension SessionState {
   /// The output ends with a secret now.
   mutating func beginSecret() { answer = .secret }
 
+  /// Secrets are to be added to the output in pieces.
+  mutating func beginGathering() { answer = .gathering }
+
   /// The objects of a change are to be looked for in pieces, also for a client that has hung up.
   mutating func beginSearch() { answer = .search }
 
@@ -176,7 +181,7 @@ extension SessionState {
   /// Whether an answer is written in pieces.
   var hasLongAnswer: Bool {
     switch answer {
-    case .search, .rows, .backup, .failure(waits: false): true
+    case .gathering, .search, .rows, .backup, .failure(waits: false): true
     case .none, .writer, .secret, .unread, .failure(waits: true): false
     }
   }
@@ -184,7 +189,7 @@ extension SessionState {
   /// Whether pieces of a long answer are written whether or not the client reads.
   var isWrittenAhead: Bool {
     switch answer {
-    case .search, .rows: true
+    case .gathering, .search, .rows: true
     case .none, .writer, .secret, .backup, .unread, .failure: false
     }
   }
@@ -197,6 +202,9 @@ extension SessionState {
 
   /// Whether the output ends with a secret.
   var hasSecret: Bool { if case .secret = answer { true } else { false } }
+
+  /// Whether secrets are added to the output, which must not be sent yet.
+  var isGathering: Bool { if case .gathering = answer { true } else { false } }
 
   /// Whether no answer is in progress.
   var hasAnswered: Bool { if case .none = answer { true } else { false } }
@@ -261,7 +269,7 @@ extension SessionState {
     return switch answer {
     case .none: true
     case .writer(let jobs, last: nil): jobs < most
-    case .writer, .secret, .search, .rows, .backup, .unread, .failure: false
+    case .writer, .secret, .gathering, .search, .rows, .backup, .unread, .failure: false
     }
   }
 
@@ -270,14 +278,14 @@ extension SessionState {
     guard case .serving = phase else { return false }
     return switch answer {
     case .none, .writer: true
-    case .secret, .search, .rows, .backup, .unread, .failure: false
+    case .secret, .gathering, .search, .rows, .backup, .unread, .failure: false
     }
   }
 
   /// Whether the next piece of a long answer should be appended to the output.
   func wantsPiece(hasOutput: Bool) -> Bool {
     switch answer {
-    case .search, .rows: true
+    case .gathering, .search, .rows: true
     case .backup, .failure(waits: false): !hasOutput
     case .none, .writer, .secret, .unread, .failure(waits: true): false
     }

@@ -32,7 +32,7 @@ final class AnswerEncoder {
   /// - Parameter verb: the index of the verb in ``VerbTable/verbs``.
   /// - Returns: false if the writer has to be asked for the secret of the answer. Nothing is appended then.
   func append(_ reply: Reply, _ verb: Int, to connection: Connection) throws(Refusal) -> Bool {
-    guard reply.secrets.isEmpty else { return try appendStored(reply, to: connection) }
+    guard reply.secrets.isEmpty else { return try appendStored(reply, verb, to: connection) }
     guard reply.hasRows else {
       reply.append(to: &connection.output)
       return true
@@ -58,13 +58,12 @@ final class AnswerEncoder {
   /// Appends the writer's answer, or starts sending the backup that the answer contains.
   func append(_ answer: WriterReport.Answer, to connection: Connection) {
     if let backup = answer.backup { return connection.begin(.backup(backup)) }
-    guard !answer.reply.secrets.isEmpty else { return answer.reply.append(to: &connection.output) }
-    var secrets = answer.secrets[...]
+    guard let secret = answer.secrets.first else { return answer.reply.append(to: &connection.output) }
+    // The answer was counted when it arrived.
+    guard !answer.reply.hasRows else { return gather(answer.reply, answer.secrets, nil, in: connection) }
     do throws(Refusal) {
       try append(answer.reply, to: connection) { (item, output, form) throws(Refusal) in
-        guard let secret = secrets.popFirst(), secretMemory.append(secret, as: form, to: &output) else {
-          throw damage(of: item, for: connection)
-        }
+        guard secretMemory.append(secret, as: form, to: &output) else { throw damage(of: item, for: connection) }
       }
     } catch {
       refuse(error, to: connection)
@@ -79,32 +78,89 @@ final class AnswerEncoder {
 
   // MARK: Secrets
 
-  /// Appends an answer with the secrets as the store has them.
+  /// Appends an answer with the secret as the store has it, or begins to append one with several secrets.
   ///
   /// - Returns: false if the store has another edition of an item. Nothing is appended then.
-  private func appendStored(_ reply: Reply, to connection: Connection) throws(Refusal) -> Bool {
+  private func appendStored(_ reply: Reply, _ verb: Int, to connection: Connection) throws(Refusal) -> Bool {
     guard let reader = state.itemReader else { return false }
-    let start = connection.output.count
-    var outcome = ItemReader.Outcome.appended
-    try append(reply, to: connection) { (item, output, form) throws(Refusal) in
-      guard outcome == .appended else { return }
-      outcome = reader.append(secretOf: item, as: form, to: &output, secretMemory)
-      switch outcome {
-      case .appended, .changed: return
-      case .damaged: throw damage(of: item, for: connection)
-      case .failed(let reason):
-        let refusal = Refusal.broken("the secret cannot be read: \(reason)")
-        state.logFault(of: item, refusal, by: connection.held.originator)
-        throw refusal
+    guard !reply.hasRows else {
+      var secrets: [SealedSecret] = []
+      for item in reply.secrets {
+        let outcome = reader.append(secretOf: item, to: &secrets, secretMemory)
+        guard try isAppended(outcome, of: item, for: connection) else { return false }
       }
+      gather(reply, secrets, verb, in: connection)
+      return true
     }
-    if outcome == .appended { return true }
+    let start = connection.output.count
+    var isAppended = false
+    try append(reply, to: connection) { (item, output, form) throws(Refusal) in
+      let outcome = reader.append(secretOf: item, as: form, to: &output, secretMemory)
+      isAppended = try self.isAppended(outcome, of: item, for: connection)
+    }
+    if isAppended { return true }
     connection.output.removeLast(connection.output.count - start)
     connection.session.finishAnswer()
     return false
   }
 
-  /// Appends an answer with its secrets, or nothing after an error. To the request for a credential, the secret alone is
+  /// Returns whether a secret was read; false if the store has another edition of its item.
+  private func isAppended(_ outcome: ItemReader.Outcome, of item: Item, for connection: Connection) throws(Refusal)
+    -> Bool
+  {
+    switch outcome {
+    case .appended: return true
+    case .changed: return false
+    case .damaged: throw damage(of: item, for: connection)
+    case .failed(let reason):
+      let refusal = Refusal.broken("the secret cannot be read: \(reason)")
+      state.logFault(of: item, refusal, by: connection.held.originator)
+      throw refusal
+    }
+  }
+
+  /// Begins to append rows with secrets, which are sent together once the last is in the output.
+  ///
+  /// - Parameter verb: the index of the verb, for which the answer is counted at its end; nil if it was counted.
+  private func gather(_ reply: Reply, _ secrets: [SealedSecret], _ verb: Int?, in connection: Connection) {
+    let start = connection.output.count
+    connection.output.reserveCapacity(start + reply.longestLength)
+    connection.begin(.secrets(reply, secrets[...], start: start, verb: verb))
+  }
+
+  /// Appends rows with secrets until the time of a turn is over.
+  private func appendRows(
+    of reply: Reply, _ secrets: ArraySlice<SealedSecret>, start: Int, _ verb: Int?, to connection: Connection
+  ) {
+    var (reply, secrets) = (reply, secrets)
+    let end = Clock.monotonicMicroseconds + connections.turn.microseconds
+    do throws(Refusal) {
+      while try reply.appendRow(
+        to: &connection.output,
+        data: { (item, output) throws(Refusal) in
+          guard let secret = secrets.popFirst(), secretMemory.append(secret, as: .base64, to: &output) else {
+            throw damage(of: item, for: connection)
+          }
+        })
+      {
+        guard Clock.monotonicMicroseconds < end else {
+          return connection.goOn(with: .secrets(reply, secrets, start: start, verb: verb))
+        }
+      }
+      connection.goOn(with: nil)
+      connection.session.beginSecret()
+      if let verb { measurements.countAnswer(to: verb, nil) }
+    } catch {
+      // The output keeps its capacity, so the secrets are wiped together with the rest.
+      connection.output.replaceSubrange(start..., with: repeatElement(0, count: connection.output.count - start))
+      connection.output.removeLast(connection.output.count - start)
+      connection.goOn(with: nil)
+      error.append(to: &connection.output)
+      if let verb { measurements.countAnswer(to: verb, error.code) }
+    }
+  }
+
+  /// Appends an answer with one secret, or nothing after an error. To the request for a credential, the secret alone is
   /// the answer.
   ///
   /// - Parameter data: appends the secret of an item in a form.
@@ -154,6 +210,8 @@ final class AnswerEncoder {
         error.append(to: &connection.output)
         measurements.countAnswer(to: verb, error.code)
       }
+    case .secrets(let reply, let secrets, let start, let verb):
+      appendRows(of: reply, secrets, start: start, verb, to: connection)
     case .zeros(let left): connection.goOn(with: CredentialFailures.appendPiece(left: left, to: &connection.output))
     case .search, nil: break
     }
@@ -194,6 +252,9 @@ enum LongAnswer {
   case uuids(left: Int, of: Int, UUIDVersion)
   /// The rest of a reply to a verb, which is given by its index in ``VerbTable/verbs``.
   case reply(Reply, verb: Int)
+  /// The rest of an answer whose rows have secrets, which are encrypted with the transit key. The answer begins at an
+  /// index of the output.
+  case secrets(Reply, ArraySlice<SealedSecret>, start: Int, verb: Int?)
   /// The answer that makes the start of a unit fail, of which so many bytes are left.
   case zeros(left: Int)
   /// The search for the objects of a change, which a request with this verb asks for.

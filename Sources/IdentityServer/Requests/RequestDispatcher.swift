@@ -147,7 +147,7 @@ final class RequestDispatcher {
     do throws(Refusal) {
       try goOn(search, verb, connection)
       // The answer was counted neither at the writer nor with the end of a list.
-      if connection.session.hasAnswered { measurements.countAnswer(to: verb, nil) }
+      if connection.outgoing == nil, !connection.session.isAtWriter { measurements.countAnswer(to: verb, nil) }
     } catch {
       error.append(to: &connection.output)
       measurements.countAnswer(to: verb, error.code)
@@ -375,7 +375,7 @@ extension Connection {
   /// Whether a search or a list is in progress, which is counted when it ends.
   fileprivate var isCountedLater: Bool {
     switch outgoing {
-    case .search, .reply: true
+    case .search, .secrets, .reply: true
     case .uuids, .backup, .zeros, nil: false
     }
   }

@@ -39,13 +39,33 @@ package final class ItemReader: Sendable {
   package func append(
     secretOf item: Item, as form: SecretForm, to output: inout [UInt8], _ memory: SecretMemory
   ) -> Outcome {
+    read(item) { stored, associated in
+      memory.append(stored: stored, with: associated, cipher.key, as: form, to: &output)
+    }
+  }
+
+  /// Appends an item's secret, encrypted with the transit key.
+  ///
+  /// - Parameter memory: the guarded memory of the calling thread.
+  package func append(
+    secretOf item: Item, to secrets: inout [SealedSecret], _ memory: SecretMemory
+  ) -> Outcome {
+    read(item) { stored, associated in
+      guard let secret = memory.reencrypted(forTransit: stored, with: associated, cipher.key) else { return false }
+      secrets.append(secret)
+      return true
+    }
+  }
+
+  /// Reads an item's ciphertext.
+  ///
+  /// - Parameter use: takes the ciphertext and its associated data, and returns whether they belong together.
+  private func read(_ item: Item, _ use: (_ stored: [UInt8], _ associated: [UInt8]) -> Bool) -> Outcome {
     do {
       guard let stored = try StoredSecret(finding.row([.integer(item.number)], columns: 2)),
         stored.edition == item.edition
       else { return .changed }
-      let associated = item.associated(with: cipher.store)
-      return memory.append(stored: stored.ciphertext, with: associated, cipher.key, as: form, to: &output)
-        ? .appended : .damaged
+      return use(stored.ciphertext, item.associated(with: cipher.store)) ? .appended : .damaged
     } catch {
       return .failed("\(error)")
     }
