@@ -47,6 +47,10 @@ package struct Arguments: Sendable {
       guard !attributes.contains(where: { $0.name == name }), !secretWords.contains(where: { $0.name == name }) else {
         throw .badArgument(verb: verb.words, .repeatedAttribute(name))
       }
+      if declared.asksForSecrets, !Self.isYesOrNo(line.extracting(word.value)) {
+        throw .badArgument(
+          verb: verb.words, .combination("\(declared.name) has an invalid value; allowed: yes, no"))
+      }
       if declared.isSecret {
         secretWords.append((name, word))
       } else {
@@ -70,6 +74,14 @@ package struct Arguments: Sendable {
     self.operands = operands
     self.attributes = attributes
     self.secrets = secrets
+  }
+
+  private static func isYesOrNo(_ value: borrowing Span<UInt8>) -> Bool {
+    switch value.count {
+    case 2: value[0] == UInt8(ascii: "n") && value[1] == UInt8(ascii: "o")
+    case 3: value[0] == UInt8(ascii: "y") && value[1] == UInt8(ascii: "e") && value[2] == UInt8(ascii: "s")
+    default: false
+    }
   }
 
   /// Encrypts a secret directly from the line, so that this module keeps no copy of the secret.

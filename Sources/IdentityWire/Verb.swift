@@ -45,6 +45,9 @@ package final class Verb: Sendable {
     package let isRequired: Bool
     /// Whether the value is a secret in Base64. A secret is encrypted as soon as it is read, and no error text repeats it.
     package let isSecret: Bool
+    /// Whether the value is `yes` or `no`, while the attribute of the same name of another verb is a secret. The request
+    /// may be meant for that verb, so no copy of another value is made, and no error text repeats it.
+    package var asksForSecrets = false
 
     /// Declares an attribute.
     package init(_ name: String, _ value: String, isRequired: Bool = false, isSecret: Bool = false) {
@@ -72,6 +75,13 @@ package final class Verb: Sendable {
     /// Declares a secret in Base64.
     package static func secret(_ name: String, isRequired: Bool = true) -> Attribute {
       Attribute(name, "BASE64", isRequired: isRequired, isSecret: true)
+    }
+
+    /// Declares a flag that asks for the secrets that other verbs take under this name.
+    package static func secretsFlag(_ name: String) -> Attribute {
+      var flag = Attribute(name, "yes")
+      flag.asksForSecrets = true
+      return flag
     }
 
     /// Returns whether this declaration applies to an attribute with the given name, in lower case.

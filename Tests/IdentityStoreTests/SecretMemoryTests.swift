@@ -46,10 +46,10 @@ struct SecretMemoryTests {
     }
   }
 
-  @Test func `a secret has at most 32 KiB, with and without padding`() throws {
+  @Test func `a secret has at most 64 KiB, with and without padding`() throws {
     try withMemory { memory, _ in
       for length in [
-        Bound.secretLength - 1, Bound.secretLength, Bound.secretLength + 1, Bound.secretLength + 2, 49_152,
+        Bound.secretLength - 1, Bound.secretLength, Bound.secretLength + 1, Bound.secretLength + 2, 70_000,
       ] {
         let secret = sampleSecret(1, length: length)
         let padded = Array(Data(secret).base64EncodedString().utf8)

@@ -26,8 +26,9 @@ package final class SecretMemory: SecretIntake, Sendable {
   private let workspace: SecretWorkspace
   /// The range of the Base64 text of a secret.
   private static let text = 0..<Bound.lineLength
-  /// The range of the decoded secret, after the text.
-  private static let plain = text.upperBound..<text.upperBound + Bound.secretLength + 1
+  /// The range of the decoded secret, after the text. It has room for the longest secret that has no more digits than one
+  /// of the maximum length.
+  private static let plain = text.upperBound..<text.upperBound + (Bound.secretLength + 2) / 3 * 3
 
   /// Allocates room for the secret of one request; nil if guarded memory cannot be allocated.
   init?(transit: CipherKey) {

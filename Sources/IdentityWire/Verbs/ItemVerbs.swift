@@ -28,7 +28,7 @@ extension Verb {
     Verb(
       words: "item find",
       attributes: [.init("service", "S"), .init("account", "A"), .init("group", "G|*")] + described
-        + [.init("data", "yes"), .init("limit", "one|all|N")],
+        + [.secretsFlag("data"), .init("limit", "one|all|N")],
       summary: "List the items that match every condition, with their secrets if they are asked for.",
       answer: .either(
         ifGiven: ["data"], .list(Line([], [.base64("data").optional] + shown)), otherwise: .list(Line([], shown))),
@@ -42,7 +42,7 @@ extension Verb {
       let condition = try arguments.condition(inAnyGroup: true)
       let limit = try arguments.limit()
       return .registry(
-        try arguments.asksForSecrets() ? .findSecrets(condition, limit: limit) : .findItems(condition, limit: limit))
+        try arguments.flag("data") ? .findSecrets(condition, limit: limit) : .findItems(condition, limit: limit))
     },
 
     Verb(
@@ -172,15 +172,6 @@ extension Arguments {
     _ condition: ItemCondition, of names: String = "service=, account=, group=, label= or attr.NAME="
   ) throws(Refusal) {
     if condition.isEmpty { throw combination("give at least one condition: \(names)") }
-  }
-
-  /// Returns whether `data=yes` is given. The refusal of another value does not repeat it, because it may be a secret.
-  fileprivate func asksForSecrets() throws(Refusal) -> Bool {
-    switch self["data"] {
-    case nil, "no"?: return false
-    case "yes"?: return true
-    default: throw combination("data has an invalid value; allowed: yes, no")
-    }
   }
 
   private func optionalName(_ attribute: String) throws(Refusal) -> Text? {
