@@ -46,6 +46,12 @@ struct AnswerFields {
     return text
   }
 
+  /// Returns the secret of the line.
+  func requiredSecret() throws(IdentityError) -> Secret {
+    guard let secret else { throw .brokenAnswer("data= is missing, or not Base64") }
+    return secret
+  }
+
   /// Returns a positional word as a UUID.
   func uuid(_ place: Int) throws(IdentityError) -> IdentityUUID {
     guard let uuid = IdentityUUID(try word(place)) else { throw .brokenAnswer("word \(place + 1) is not a UUID") }

@@ -158,9 +158,9 @@ extension Registry {
       items.store(moved.item)
     }
     for change in replacement.versions { versions.apply(change) }
-    for moved in replacement.tokens {
-      tokens.remove(moved.before)
-      tokens.store(moved.token)
+    for token in replacement.tokens {
+      tokens.remove(token)
+      tokens.store(token.with(app: replacement.id))
     }
   }
 

@@ -16,19 +16,6 @@ package struct Replacement: Equatable, Sendable {
     }
   }
 
-  /// A push token that moves.
-  package struct MovedToken: Equatable, Sendable {
-    /// The token before.
-    package let before: Token
-    /// The token afterwards, with the same number.
-    package let token: Token
-
-    package init(before: Token, token: Token) {
-      self.before = before
-      self.token = token
-    }
-  }
-
   /// The ID of the app that is replaced.
   package let previous: Text
   /// The ID of the app that replaces it.
@@ -41,12 +28,12 @@ package struct Replacement: Equatable, Sendable {
   package let items: [MovedItem]
   /// The changes that remove the versions from the one app and add them to the other.
   package let versions: [VersionChange]
-  /// The push tokens.
-  package let tokens: [MovedToken]
+  /// The push tokens of the previous app, as they were. Only their app changes.
+  package let tokens: [Token]
 
   package init(
     previous: Text, id: Text, app: App, identifiers: [NumberedIdentifier] = [], items: [MovedItem] = [],
-    versions: [VersionChange] = [], tokens: [MovedToken] = []
+    versions: [VersionChange] = [], tokens: [Token] = []
   ) {
     self.previous = previous
     self.id = id

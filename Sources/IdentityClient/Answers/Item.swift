@@ -76,8 +76,7 @@ public struct DecryptedItem: Sendable {
   public let secret: Secret
 
   init(_ fields: AnswerFields) throws(IdentityError) {
-    guard let secret = fields.secret else { throw .brokenAnswer("data= is missing, or not Base64") }
-    self.secret = secret
+    secret = try fields.requiredSecret()
     entry = try ItemEntry(fields)
   }
 }
@@ -91,8 +90,7 @@ public struct FoundItem: Sendable {
 
   init(_ fields: AnswerFields) throws(IdentityError) {
     entry = try ItemEntry(fields)
-    guard fields.secret != nil || entry.isLocked else { throw .brokenAnswer("data= is missing, or not Base64") }
-    secret = fields.secret
+    secret = entry.isLocked ? nil : try fields.requiredSecret()
   }
 }
 

@@ -52,7 +52,7 @@ extension Registry {
     return Replacement(
       previous: previous, id: id, app: app, identifiers: movedIdentifiers(from: previous, to: id, at: context.now),
       items: try movedItems(from: previous, to: id, context), versions: movedVersions(from: previous, to: id),
-      tokens: tokens.tokens(of: previous).map { .init(before: $0, token: $0.with(app: id)) })
+      tokens: tokens.tokens(of: previous))
   }
 
   /// Returns all identifiers of an app with their new scopes.

@@ -117,9 +117,9 @@ struct Edit {
       try store(moved.item, moved.secret, .added, authenticator)
     }
     for change in replacement.versions { try apply(change, authenticator) }
-    for moved in replacement.tokens {
-      try remove(moved.before.record, authenticator)
-      try insert(moved.token.record, authenticator)
+    for token in replacement.tokens {
+      try remove(token.record, authenticator)
+      try insert(token.with(app: replacement.id).record, authenticator)
     }
   }
 
