@@ -184,8 +184,8 @@ class GitTest(DaemonCase):
         scope = "protocol=https\nhost=example.org\n"
         long_path = f"{scope}path={'x' * 300}\nusername=a\npassword=hunter2\n"
         for text in (
-            scope + "username=a\npassword=" + "hunter2" * 6_000,
-            scope + "username=a\npassword=" + "hunter2" * 8_500,  # no line of the protocol
+            scope + "username=a\npassword=" + "hunter2" * 10_000,
+            scope + "username=a\npassword=" + "hunter2" * 12_000,  # no line of the protocol
             scope + "hunter2\n",
             long_path,
             "password=hunter2" * 50_000,
