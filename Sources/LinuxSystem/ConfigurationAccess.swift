@@ -37,6 +37,11 @@ package enum ConfigurationAccess {
       if errno == ENOENT || errno == ENOTDIR { return nil }
       throw SystemError(call: "opendir \(path)", code: errno)
     }
+    return try unsafe names(readAndClosed: stream, path)
+  }
+
+  /// Reads the names from an open stream, and closes the stream.
+  static func names(readAndClosed stream: OpaquePointer, _ path: String) throws(SystemError) -> [String] {
     defer { unsafe closedir(stream) }
     var names: [String] = []
     while true {

@@ -172,6 +172,8 @@ package struct FileStatus: Equatable, Sendable {
 
   /// Whether the file is a regular file.
   package var isRegular: Bool { type == S_IFREG }
+  /// Whether the file is a folder.
+  package var isFolder: Bool { type == S_IFDIR }
 
   /// The errno value that says why the file may not be replaced; nil for a regular file.
   ///

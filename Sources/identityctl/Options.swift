@@ -88,6 +88,13 @@ package enum Options {
         .init("token-file", value: "PATH", "Read TOKEN from this file, without its line feed; - is standard input.")
       ], replaced: "TOKEN"),
     Group(
+      commands: ["seal"],
+      options: [
+        .init(
+          "root", value: "DIR",
+          "Delete the identity of the system below DIR, on which no daemon runs, instead of asking a daemon.")
+      ]),
+    Group(
       commands: ["stats", "check"],
       options: [
         .init("openmetrics", "Write the metrics in the OpenMetrics 1.0 format."),

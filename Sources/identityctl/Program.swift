@@ -66,6 +66,7 @@ enum Program {
       case "restore": try restore(line)
       case "check": try check(line)
       case "stats": try showStatistics(line)
+      case "seal" where line.options["root"] != nil: try sealStopped(line)
       default: try askFleet(line) ?? manageCredentials(line) ?? showTelemetryVariable(line) ?? ask(line)
       }
     } catch let failure as DaemonConnection.Failure {

@@ -16,6 +16,7 @@ struct DocumentCoverageTests {
     "installation": "Tests/SystemTests/DocumentTests.swift", "copy": "Tests/SystemTests/DocumentTests.swift",
     "return of a copy": "Tests/SystemTests/DocumentTests.swift", "start over": "Tests/SystemTests/DocumentTests.swift",
     "image": "Tests/SystemTests/DocumentTests.swift", "metrics": "Tests/SystemTests/DocumentTests.swift",
+    "mounted image": "Tests/SystemTests/ResetTests.swift",
     "uses": "Tests/EndToEndTests/UseTests.swift",
     "swift": "Tests/LibraryTests/DocumentExampleTests.swift",
     "checks": "Tests/SystemTests/CheckTimerTests.swift", "findings": "Tests/SystemTests/CheckTimerTests.swift",

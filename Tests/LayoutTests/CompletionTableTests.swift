@@ -46,7 +46,8 @@ struct CompletionTableTests {
     "LEVEL": Level.allCases.map(\.rawValue).joined(separator: "|"),
   ]
   private static let options = [
-    "PATH": "@file", "FILE": "@file", "FORM": UUIDFormat.allCases.map(\.rawValue).joined(separator: "|"),
+    "PATH": "@file", "FILE": "@file", "DIR": "@file",
+    "FORM": UUIDFormat.allCases.map(\.rawValue).joined(separator: "|"),
     "WHEN": ColourChoice.allCases.map(\.rawValue).joined(separator: "|"),
   ]
 

@@ -12,6 +12,8 @@ extension SystemTests {
   private static let exposureOfChecks = 12
   /// The exposure of a service that writes to one folder as root, with any owner.
   private static let exposureOfMetrics = 10
+  /// The exposure of a service that deletes files of another user as root.
+  private static let exposureOfReset = 12
 
   @Test(arguments: Container.suites)
   func `row 52: the sandbox of each shipped service meets the exposure limit`(suite: String) async throws {
@@ -24,6 +26,7 @@ extension SystemTests {
         switch unit {
         case "identityd-check.service": Self.exposureOfChecks
         case "identityd-metrics.service": Self.exposureOfMetrics
+        case "identityd-factory-reset.service": Self.exposureOfReset
         default: Self.exposure
         }
       let found = try await system.attempt(

@@ -118,6 +118,7 @@ _identityctl_options=(
   '--allow-empty;item add|item put|item update|credential put'
   '--raw;item read'
   '--token-file=@file;token put|token invalidate'
+  '--root=@file;seal'
   '--openmetrics;stats|check'
   '--prometheus;stats|check'
   '--output=@file;stats|check'

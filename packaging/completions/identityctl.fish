@@ -116,6 +116,7 @@ set -g __identityctl_options \
     '--allow-empty;item add|item put|item update|credential put;Send an empty secret, too, instead of taking it for a failure.' \
     '--raw;item read;Write only the bytes of the secret, unchanged.' \
     '--token-file=@file;token put|token invalidate;Read TOKEN from this file, without its line feed; - is standard input.' \
+    '--root=@file;seal;Delete the identity of the system below DIR, on which no daemon runs, instead of asking a daemon.' \
     '--openmetrics;stats|check;Write the metrics in the OpenMetrics 1.0 format.' \
     '--prometheus;stats|check;Write the metrics in the Prometheus text format, for node_exporter\'s textfile collector.' \
     '--output=@file;stats|check;Replace FILE atomically with the metrics, readable by all users.' \

@@ -107,6 +107,8 @@ int clinux_openat(int folder, const char *path, int flags, mode_t mode);
 int clinux_openat_path(int folder, const char *path);
 /// openat() for reading a file around the page cache (O_DIRECT).
 int clinux_openat_direct(int folder, const char *path);
+/// openat2() with O_CLOEXEC added, and with the folder as the root of the path and of each symbolic link on the way.
+int clinux_open_below(int root, const char *path, int flags);
 /// Unicode's composed form (NFC) of a text in UTF-8, by libunistring. Returns the number of bytes, or -1 with EILSEQ for
 /// other bytes than UTF-8, ERANGE if the room does not suffice (three times the length does), or ENOSYS without the
 /// library.

@@ -7,10 +7,11 @@ import LinuxSystem
 // sealed store, with or without its witnesses, or neither a database nor a witness, which is a first start. The
 // database is removed before its WAL, because without the WAL the seal itself could be undone.
 extension Opening {
-  /// A file that records that the sealed store was sealed on this machine, until the new store records it.
+  /// A file with the machine-id under which a store was sealed, until the new store records that. The file of a release
+  /// that wrote an empty one means the present machine.
   ///
   /// Without the file, an interruption between the end of one store and the beginning of the next could bring the
-  /// sealed identifiers back.
+  /// sealed identifiers back. `identityctl --root=DIR seal` writes the file, too.
   private static let markName = "sealed-here"
 
   /// Whether the store that was read is sealed and verified.
@@ -35,21 +36,20 @@ extension Opening {
 
   /// Returns whether a store was sealed on this machine and removed, and has no successor yet.
   func wasSealedHere(in directory: borrowing StateDirectory) throws(SystemError) -> Bool {
-    try directory.folder.status(of: Self.markName) != nil
+    guard let mark = try directory.folder.read(Self.markName, limit: 64) else { return false }
+    return mark.isEmpty || marks.machineID.map { mark.starts(with: hexadecimal($0)) } ?? false
   }
 
   /// Removes the mark once there is a new store, which records the sealing itself.
   func forgetSealed(in directory: borrowing StateDirectory) throws(SystemError) {
-    if try wasSealedHere(in: directory) { try mark(false, in: directory) }
+    if try directory.folder.status(of: Self.markName) != nil { try mark(false, in: directory) }
   }
 
   private func mark(_ isHere: Bool, in directory: borrowing StateDirectory) throws(SystemError) {
-    if isHere {
-      // The file is empty, so it cannot be written in part.
-      _ = try directory.folder.open(Self.markName, flags: O_WRONLY | O_CREAT, mode: 0o600)
-    } else {
-      try directory.folder.remove(Self.markName)
+    if isHere, let machine = marks.machineID {
+      return try directory.folder.replace(Self.markName, with: hexadecimal(machine), mode: 0o600)
     }
+    try directory.folder.remove(Self.markName)
     try directory.folder.synchronize()
   }
 

@@ -1,0 +1,77 @@
+import TestSupport
+import Testing
+
+/// Factory resets, and images that do not run.
+extension SystemTests {
+  private static let state = "/var/lib/identityd"
+  private static let credentials = "/etc/credstore.encrypted"
+
+  /// A damaged store cannot be sealed by its daemon, and has to be deleted all the same.
+  private static let conditions = ["an intact store": "true", "a damaged store": "echo x >\(state)/identityd.db"]
+
+  @Test(arguments: Container.suites, conditions.keys.sorted())
+  func `a factory reset leaves no secret, and the next boot has other identifiers`(
+    suite: String, condition: String
+  ) async throws {
+    let system = try await Container.ready(suite)
+    try await system.shell("\(Container.purge)\n\(Container.install)")
+    try await system.shell("identityd-setup-key --no-recovery-key || [ $? = 73 ]")
+    let identifiers = try await system.identifiers()
+    try await system.shell("identityctl item put service=s account=a data=c2VjcmV0")
+    // By mistake, nobody starts it.
+    #expect(try await system.attempt("systemctl start identityd-factory-reset.service").status != 0)
+    #expect(try await system.identifiers() == identifiers)
+    if condition != "an intact store" { try await system.shell("systemctl stop identityd.service identityd.socket") }
+    try await system.shell(try #require(Self.conditions[condition]))
+
+    try await system.shell("systemctl start factory-reset.target")
+    #expect(try await system.property("Result", of: "identityd-factory-reset.service") == "success")
+    #expect(try await system.shell("ls -A \(Self.state)") == "sealed-here")
+    #expect(try await system.shell("stat --format='%U %a' \(Self.state)/sealed-here") == "identityd 600")
+    #expect(try await system.shell("ls -A \(Self.credentials)") == "")
+    // No client starts the daemon before the reboot.
+    #expect(try await system.attempt("identityctl get device").status == 3)
+
+    try await system.reboot()
+    let others = try await system.identifiers()
+    #expect(others.device != identifiers.device && others.installation != identifiers.installation)
+    #expect(try await system.attempt("identityctl item read service=s account=a").status != 0)
+    #expect(try await system.shell("systemctl is-system-running") == "running")
+    #expect(try await system.shell("identityctl check --quiet; echo $?") == "0")
+  }
+
+  @Test(arguments: Container.newest)
+  func `the documented commands seal an image that is mounted`(suite: String) async throws {
+    let system = try await Container.ready(suite)
+    let identifiers = try await system.identifiers()
+    // The image is a copy of the files that matter, as on another disk.
+    try await system.shell(
+      """
+      systemctl stop identityd.socket identityd.service
+      mount -t tmpfs image /mnt
+      mkdir -p /mnt/var/lib /mnt/etc
+      cp -a \(Self.state) /mnt/var/lib/
+      cp /etc/machine-id /mnt/etc/
+      systemctl start identityd.socket
+      """)
+    try await system.shell(Document(.manual).commands(of: "mounted image").joined(separator: "\n"))
+    #expect(try await system.shell("ls -A /mnt\(Self.state); cat /mnt/etc/machine-id") == "sealed-here")
+    // The system that seals the image is another one.
+    #expect(try await system.identifiers() == identifiers)
+    // In a container of the image, as tools that build images call it.
+    try await system.shell(
+      """
+      rm -r /mnt/var/lib/identityd
+      cp -a \(Self.state) /mnt/var/lib/
+      rm /mnt/var/lib/identityd/lock
+      for folder in usr bin lib lib64; do
+        [ ! -e /$folder ] || { mkdir -p /mnt/$folder; mount --bind /$folder /mnt/$folder; }
+      done
+      mkdir -p /mnt/proc /mnt/dev /mnt/sys /mnt/run /mnt/tmp
+      systemd-nspawn --quiet --register=no --keep-unit --pipe --directory=/mnt identityctl --root=/ --yes seal
+      """)
+    #expect(try await system.shell("ls -A /mnt\(Self.state)") == "")
+    try await system.shell("umount --recursive /mnt")
+    #expect(try await system.identifiers() == identifiers)
+  }
+}
