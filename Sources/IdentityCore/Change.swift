@@ -30,6 +30,8 @@ package indirect enum Change: Equatable, Sendable {
   case deviceSuspected(Scope, Cause, CopyVerdict? = nil)
   /// An admin acknowledged that a suspected device identifier is this machine's.
   case deviceAcknowledged(Scope, Cause)
+  /// The machine goes on from a snapshot, so another machine may be on with the same sessions until now.
+  case deviceResumed(Scope)
   /// The record of the machine changed.
   case machineRecorded(MachineRecord)
   /// The daemon began to run on another machine, and remembers the previous one.

@@ -63,6 +63,8 @@ package enum StoreCommand: Equatable, Sendable {
   /// `key recover`: opens the data key with this recovery key and wraps it in the master key, or only tests the
   /// recovery key.
   case recoverKey(SealedSecret, dryRun: Bool)
+  /// `machine resumed`: gives sessions other identifiers, because another machine may go on from the same snapshot.
+  case resume
   /// `machine compare`: compares a machine-id with those that the store knows.
   case compareMachine(UUID)
   /// `backup`: returns a backup, encrypted with this key.

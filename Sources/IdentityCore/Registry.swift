@@ -118,7 +118,7 @@ extension Registry {
     case .identifierRemembered(let identifier): history.append(identifier)
     case .identifierEnded(let scope, let how): history.end(scope, how)
     case .identifierForgotten(let forgotten): history.remove(forgotten.number)
-    case .deviceSuspected, .deviceAcknowledged: break
+    case .deviceSuspected, .deviceAcknowledged, .deviceResumed: break
     case .machineRecorded(let record): settings.change { $0.machine = record }
     case .machineLeft(let former): settings.change { $0.formerMachines.append(former) }
     case .machineAcknowledged(let former):

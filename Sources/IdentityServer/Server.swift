@@ -33,6 +33,7 @@ package final class Server {
   private let status: StatusAnswers
   private let lease = FleetLease()
   private let closer: ConnectionCloser
+  private let dispatcher: RequestDispatcher
   private let service: ConnectionService
   private let lifeCycle: LifeCycle
   /// Whether a connection waits to be accepted.
@@ -78,7 +79,7 @@ package final class Server {
     pollMicroseconds = settings.pollMicroseconds
     let log = self.log
     let content = store.takeContent()
-    let lifetimes = Lifetimes(store.derivation)
+    let lifetimes = Lifetimes(store.derivation, store.resumption)
     let secretMemory = try store.makeSecretMemory()
     state = CommittedState(content, keySource: store.keySource, log: log)
     writer = try WriterChannel()
@@ -98,7 +99,7 @@ package final class Server {
       settings)
     let statistics = StatisticsAnswers(
       state, connections, writer, known, measurements, status, logBacklog: logBacklog)
-    let dispatcher = RequestDispatcher(
+    dispatcher = RequestDispatcher(
       state, connections, scheduler, writer, publisher, encoder, status, statistics, known, measurements, lifetimes,
       lease, secretMemory, failures)
     closer = ConnectionCloser(
@@ -343,6 +344,10 @@ package final class Server {
   private func apply(_ report: WriterReport) {
     known.forgetAll()
     state.apply(report)
+    if let resumption = report.resumption {
+      uuids.forgetReserve()
+      dispatcher.lifetimes.resumption = resumption
+    }
     if let survey = report.survey { admission.use(survey.claims) }
     if let subordinates = report.subordinates { admission.use(subordinates) }
     measurements.record(report)

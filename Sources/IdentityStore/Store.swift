@@ -27,6 +27,8 @@ package struct Store: ~Copyable, Sendable {
   ///
   /// Nil if the store's key is unknown, because nothing may be derived then.
   package let derivation: IdentifierDerivation?
+  /// The last resumption of the machine in this boot, as the start found it.
+  package let resumption: Resumption
   /// The witness of the last commit; nil if nothing could be written so far.
   var latest: LatestWitness?
   /// The files of the keys, as they were when they were last read or written.

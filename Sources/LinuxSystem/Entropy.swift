@@ -31,6 +31,9 @@ package struct Entropy: Sendable {
     return bits
   }
 
+  /// Forgets the reserve: another machine that goes on from the same snapshot has a copy of it.
+  package mutating func forgetReserve() { self = Entropy() }
+
   /// Fills the array with random bytes.
   package static func fill(_ bytes: inout [UInt8]) throws(SystemError) {
     var filled = 0

@@ -19,7 +19,7 @@ struct Follower {
     case .devices: try take(ofList: "\(event.name)", attributes["value", default: ""], attributes["previous"])
     case .account: account = attributes["value", default: ""]
     case .device, .installation, .vendor, .app, .item, .version, .token:
-      if event.name == "suspect" { return }
+      if event.name == "suspect" || event.topic == .device && event.name == "resumed" { return }
       let key = Self.key(event.topic, attributes)
       let ends = ["ended", "uninstalled", "deleted"].contains("\(event.name)")
       // A value that begins must not exist yet, and a value that ends must exist.

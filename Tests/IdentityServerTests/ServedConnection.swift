@@ -29,7 +29,7 @@ final class ServedConnection {
     let loop = try EventLoop()
     let settings = ServerSettings()
     let (known, measurements, uuids) = (KnownAnswers(), Measurements(), FreshUUIDs())
-    let lifetimes = Lifetimes(store.derivation)
+    let lifetimes = Lifetimes(store.derivation, .none)
     let secretMemory = try store.makeSecretMemory()
     let readiness = try ReadinessSet()
     let state = CommittedState(store.takeContent(), keySource: store.keySource, log: log)

@@ -7,8 +7,8 @@ extension SystemTests {
   /// The actions on the app or the machine, by their names in the table.
   private static let happenings = [
     "the same session", "identityd restarted", "identityd killed", "app launched anew", "app upgraded",
-    "app reinstalled", "vendor's last app reinstalled", "reboot", "identityd upgraded", "identityd purged",
-    "system reset",
+    "app reinstalled", "vendor's last app reinstalled", "snapshot resumed", "reboot", "identityd upgraded",
+    "identityd purged", "system reset",
   ]
 
   /// Carries out an action, and leaves the app running.
@@ -33,6 +33,7 @@ extension SystemTests {
       try await probe.uninstall()
       try await probe.install()
       try await probe.launch()
+    case "snapshot resumed": try await system.shell("identityctl machine resumed")
     case "reboot":
       try await system.reboot()
       try await probe.launch()

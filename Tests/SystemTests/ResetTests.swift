@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-/// Factory resets, and images that do not run.
+/// Factory resets, images that do not run, and snapshots of a running machine.
 extension SystemTests {
   private static let state = "/var/lib/identityd"
   private static let credentials = "/etc/credstore.encrypted"
@@ -73,5 +73,48 @@ extension SystemTests {
     #expect(try await system.shell("ls -A /mnt\(Self.state)") == "")
     try await system.shell("umount --recursive /mnt")
     #expect(try await system.identifiers() == identifiers)
+  }
+
+  @Test(arguments: Container.suites)
+  func `a report of a snapshot gives services other sessions`(suite: String) async throws {
+    let system = try await Container.ready(suite)
+    // The unit is skipped in a container, without a fault.
+    #expect(try await system.property("ActiveState", of: "identityd-resumed.service") == "inactive")
+    #expect(try await system.property("ConditionResult", of: "identityd-resumed.service") == "no")
+    #expect(try await system.property("Result", of: "identityd-resumed.service") == "success")
+    #expect(try await system.shell("systemctl is-enabled identityd-resumed.service") == "enabled")
+
+    // A container has no kernel log, so this program tells the lines of one to the shipped unit.
+    let folder = "/usr/local/lib/log"
+    try await system.write(
+      """
+      #!/bin/sh
+      echo "random: crng init done"
+      echo "random: crng reseeded due to virtual machine fork"
+      echo "x: random: crng reseeded due to virtual machine fork"
+      exec sleep infinity
+      """, to: "\(folder)/journalctl")
+    try await system.write(
+      "[Unit]\nConditionVirtualization=\n[Service]\nEnvironment=PATH=\(folder):/usr/bin:/bin",
+      to: "/run/systemd/system/identityd-resumed.service.d/test.conf")
+    let session = "systemctl kill --signal=USR1 asking.service; sleep 1; tail -n 1 /run/asking"
+    try await system.shell(
+      """
+      chmod 755 \(folder)/journalctl
+      systemctl daemon-reload
+      systemd-run --quiet --unit=asking sh -c 'trap "identityctl get session >>/run/asking" USR1; while :; do sleep 0.1; done'
+      """)
+    let before = try await system.shell(session)
+    try await system.shell("systemctl start identityd-resumed.service; sleep 2")
+    #expect(try await system.shell(session) != before)
+    #expect(try await system.property("NRestarts", of: "identityd-resumed.service") == "0")
+    let told = "journalctl --unit=identityd --grep='The machine goes on from a snapshot' --output=cat | wc -l"
+    #expect(try await system.shell(told) == "1")
+    try await system.shell(
+      """
+      systemctl stop identityd-resumed.service asking.service
+      rm -r \(folder) /run/asking /run/systemd/system/identityd-resumed.service.d
+      systemctl daemon-reload
+      """)
   }
 }

@@ -14,6 +14,8 @@ extension SystemTests {
   private static let exposureOfMetrics = 10
   /// The exposure of a service that deletes files of another user as root.
   private static let exposureOfReset = 12
+  /// The exposure of a service that reads the journal as root, without a capability.
+  private static let exposureOfResumptions = 7
 
   @Test(arguments: Container.suites)
   func `row 52: the sandbox of each shipped service meets the exposure limit`(suite: String) async throws {
@@ -27,6 +29,7 @@ extension SystemTests {
         case "identityd-check.service": Self.exposureOfChecks
         case "identityd-metrics.service": Self.exposureOfMetrics
         case "identityd-factory-reset.service": Self.exposureOfReset
+        case "identityd-resumed.service": Self.exposureOfResumptions
         default: Self.exposure
         }
       let found = try await system.attempt(

@@ -141,6 +141,8 @@ export class Model {
   #set(topic, attributes, event) {
     const get = (name) => attributes.get(name);
     if (VALUES.includes(topic)) {
+      // Only sessions have other identifiers.
+      if (event === "resumed") return;
       const place = this.#place(topic, attributes, true);
       const known = { value: get("value"), cause: get("cause"), isSuspect: event === "suspect" };
       if (event === "suspect" && place?.[topic]) known.cause = place[topic].cause;

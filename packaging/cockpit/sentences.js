@@ -8,6 +8,7 @@ const SENTENCES = {
   "device ended": [_("The identifier $0 of this device has ended ($1)."), "value", "cause"],
   "device suspect": [_("Another machine may have the identifiers of this one ($0)."), "cause"],
   "device acknowledged": [_("This machine is confirmed as the right one.")],
+  "device resumed": [_("This machine goes on from a snapshot: the sessions of its apps have other identifiers.")],
   // A device identifier that an app or a vendor has for itself.
   "own created": [_("$0 has the device identifier $1 of its own ($2)."), "owner", "value", "cause"],
   "own changed": [

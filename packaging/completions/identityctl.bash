@@ -14,6 +14,7 @@ _identityctl_commands=(
   'seal;;'
   'machine compare;-;'
   'machine acknowledge;;'
+  'machine resumed;;'
   'quit;;'
   'get uuid;;count=- version=4|7'
   'get key;-;'

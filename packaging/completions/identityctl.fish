@@ -13,6 +13,7 @@ set -g __identityctl_commands \
     'seal;;;Prepare a golden image: end every identifier, and begin a new store at the next start.' \
     'machine compare;-;;Tell whether a machine-id is the one of this store, one that it had before, or unknown.' \
     'machine acknowledge;;;End the warnings about a change of the machine, and delete what a renewal left to the original.' \
+    'machine resumed;;;Give sessions other identifiers, because the machine goes on from a snapshot, as another may do.' \
     'quit;;;Answer, then close the connection.' \
     'get uuid;;count=- version=4|7;Make UUIDs: random (version 4), or strictly ascending across all callers (version 7).' \
     'get key;-;;Show the identifier of NAME in the peer\'s session.' \

@@ -34,6 +34,10 @@ extension Registry {
       self[scope].map { news(of: scope, "suspect", $0.value, previous: nil, cause, copy) }
     case .deviceAcknowledged(let scope, let cause):
       self[scope].map { news(of: scope, "acknowledged", $0.value, previous: nil, cause) }
+    case .deviceResumed(let scope):
+      News(
+        topic: .device, name: "resumed", attributes: attributes(of: scope, self[scope]?.value, previous: nil, nil),
+        audience: scope.audience)
     case .accountSet(let name):
       News(topic: .account, name: "changed", attributes: [.init("value", name ?? "")], audience: .sharing)
     case .deviceListed(let device): news(ofListed: "added", device.value)
@@ -144,10 +148,11 @@ extension Registry {
     [.init(.group, item.group), .init(.service, item.service), .init(.account, item.account)]
   }
 
-  private func attributes(of scope: Scope, _ value: UUID, previous: UUID?, _ cause: Cause) -> [Event.Attribute] {
-    var attributes = [Event.Attribute("value", Text("\(value)"))]
+  private func attributes(of scope: Scope, _ value: UUID?, previous: UUID?, _ cause: Cause?) -> [Event.Attribute] {
+    var attributes: [Event.Attribute] = []
+    if let value { attributes.append(.init("value", Text("\(value)"))) }
     if let previous { attributes.append(.init("previous", Text("\(previous)"))) }
-    attributes.append(.init("cause", Text(cause.rawValue)))
+    if let cause { attributes.append(.init("cause", Text(cause.rawValue))) }
     if let app = scope.app { attributes.append(.init("app", app)) }
     if let vendor = vendor(of: scope) { attributes.append(.init("vendor", vendor)) }
     return attributes

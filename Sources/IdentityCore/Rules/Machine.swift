@@ -113,6 +113,14 @@ extension Registry {
   }
 }
 
+extension Registry {
+  /// Returns the changes that tell all apps of a resumption from a snapshot (`machine resumed`): an event for the shared
+  /// device identifier, even if there is none yet, and one for each device identifier of an app's or a vendor's own.
+  package var changesAtResumption: [Change] {
+    ([.device] + scopes.filter { $0.level == .device && $0 != .device }).map { .deviceResumed($0) }
+  }
+}
+
 extension Plan {
   /// Records the machine that the daemon ran on until now as a former one.
   fileprivate mutating func leave(

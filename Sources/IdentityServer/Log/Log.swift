@@ -66,6 +66,7 @@ package enum LogEvent: Sendable {
   case identifierChanged(Scope, Cause, by: Originator)
   case deviceSuspected(Cause)
   case machineChanged(Cause)
+  case machineResumed
   case systemChanged(VersionReport)
   case systemUnknown(String)
   case sealed
@@ -142,6 +143,10 @@ package enum LogEvent: Sendable {
         .warning, "8671cdb7210643ae93a3bafbf2cc5afb",
         "This is another machine than before (\(cause.rawValue)), and its identifiers were renewed. The former ones come back with the former machine. If the change is intended, run 'identityctl machine acknowledge', which deletes push tokens and items that are left to the former machine.",
         [("IDENTITYD_CAUSE", cause.rawValue)])
+    case .machineResumed:
+      make(
+        .notice, "f1b7c3de52a94e0d9d6c48e20b7a5f13",
+        "The machine goes on from a snapshot: sessions have other identifiers from now on.")
     case .systemChanged(let report):
       make(
         .notice, "303b534fb269405abc1cb56e1d5f27e0",
@@ -249,8 +254,8 @@ package enum LogEvent: Sendable {
       .connectionRefused(_, let originator), .credentialRefused(_, _, _, _, let originator),
       .connectionFailed(_, _, _, let originator):
       originator
-    case .sealed, .keyRotated, .recoveryKeySet, .keyRecovered, .configurationLoaded, .configurationWarning,
-      .configurationRefused:
+    case .sealed, .machineResumed, .keyRotated, .recoveryKeySet, .keyRecovered, .configurationLoaded,
+      .configurationWarning, .configurationRefused:
       .admin
     case .started, .startRefused, .stopping, .stopped, .store, .deviceSuspected, .machineChanged, .systemChanged,
       .systemUnknown, .itemsLocked, .itemsOpened, .unusedForgotten, .manifestFault, .manifestsInOrder,

@@ -15,6 +15,9 @@ final class FreshUUIDs {
   /// Continues at a time that the clock may have left since.
   func resume(notBefore time: Timestamp) { sequence.resume(notBefore: time) }
 
+  /// Forgets random bytes that another machine may have, too; see ``Entropy/forgetReserve()``.
+  func forgetReserve() { entropy.forgetReserve() }
+
   /// Returns a new UUID.
   func next(_ version: UUIDVersion) throws(Refusal) -> UUID {
     do {

@@ -15,12 +15,15 @@ struct Lifetimes: Sendable {
   ///
   /// The start time changes when a container boots again, while the kernel's boot ID may be that of the host.
   private let initStart: UInt64?
+  /// The last time in this boot at which the machine went on from a snapshot.
+  var resumption: Resumption
 
   /// Reads the facts that identify a boot.
   ///
   /// - Parameter derivation: nil if the store's key is unknown.
-  init(_ derivation: IdentifierDerivation?) {
+  init(_ derivation: IdentifierDerivation?, _ resumption: Resumption) {
     self.derivation = derivation
+    self.resumption = resumption
     boot = (try? MachineIdentity.boot()).map { UUID(high: $0.high, low: $0.low) }
     initStart = (try? ProcessFacts.startTime(of: 1)) ?? nil
   }
@@ -66,11 +69,17 @@ struct Lifetimes: Sendable {
   ///
   /// - Throws: `unavailable` if the anchor could not be determined.
   func anchor(of peer: Peer) throws(Refusal) -> [UInt8] {
+    let beginning: [UInt8]
+    switch resumption {
+    case .none: beginning = []
+    case .last(let value): beginning = Array("resumption".utf8) + value.bytes
+    case .unknown(let reason): throw .unavailable("\(reason), so no session can be told from one before a snapshot")
+    }
     switch peer.session {
-    case .invocation(let invocation)?: return Array("invocation".utf8) + invocation.bytes
-    case .controlGroup(let number)?: return Array("control group \(number)".utf8)
-    case .process(let number, let start)?: return Array("process \(number) \(start)".utf8)
-    case .onlyProcess(let number, let inode)?: return Array("only process \(number) \(inode)".utf8)
+    case .invocation(let invocation)?: return beginning + Array("invocation".utf8) + invocation.bytes
+    case .controlGroup(let number)?: return beginning + Array("control group \(number)".utf8)
+    case .process(let number, let start)?: return beginning + Array("process \(number) \(start)".utf8)
+    case .onlyProcess(let number, let inode)?: return beginning + Array("only process \(number) \(inode)".utf8)
     case nil:
       throw .unavailable(
         "the session is unknown: neither the service's invocation ID nor the start time of the process can be read")

@@ -17,9 +17,10 @@ final class RequestDispatcher {
   private let statistics: StatisticsAnswers
   private let known: KnownAnswers
   private let measurements: Measurements
-  private let lifetimes: Lifetimes
+  /// Replaced after a resumption from a snapshot.
+  var lifetimes: Lifetimes { didSet { surroundings = lifetimes.surroundings } }
   private let lease: FleetLease
-  private let surroundings: Surroundings
+  private var surroundings: Surroundings
   private let secretMemory: SecretMemory
   private let failures: CredentialFailures
   private let table = VerbTable()

@@ -135,9 +135,10 @@ extension LogEvent {
       guard recorded.event != nil else { return nil }
       self = new.suspended == nil ? .appResumed(app, by: originator) : .appSuspended(app, by: originator)
     case .sealed: self = .sealed
+    case .deviceResumed(.device): self = .machineResumed
     case .version(.reported(.system, let report)) where report.state != .unchanged: self = .systemChanged(report)
     case .identifierMade, .identifierRemembered, .identifierEnded, .identifierForgotten, .appUsed,
-      .appUseForgotten, .dayBegan, .deviceSuspected, .deviceAcknowledged, .accountSet, .deviceListed,
+      .appUseForgotten, .dayBegan, .deviceSuspected, .deviceAcknowledged, .deviceResumed, .accountSet, .deviceListed,
       .deviceDescribed, .deviceReplaced, .deviceUnlisted, .fleetAdvanced, .fleetRecorded, .fleetForgotten,
       .backupTaken, .machineAcknowledged, .machineForgotten, .deviceLeft, .leftDeviceForgotten, .itemStored,
       .itemDeleted, .version, .tokenStored, .tokenDeleted, .epochBegan:

@@ -11,6 +11,7 @@ extension Writer {
       case .protectKey(let key): return .success(.init(reply: try protectKey(with: key, &report)))
       case .recoverKey(let key, let dryRun):
         return .success(.init(reply: try recoverKey(with: key, isTrial: dryRun, &report)))
+      case .resume: return .success(.init(reply: try resume(&report)))
       case .compareMachine(let id):
         return .success(.init(reply: try registry.comparison(of: store.digest(ofMachineID: id))))
       // They arrive as long work.
@@ -30,6 +31,20 @@ extension Writer {
     report.keySource = source
     report.notices.append(.keyRotated(source))
     return .done(.string(source.rawValue))
+  }
+
+  /// Records the resumption first: another machine must not go on with the same sessions, even if there can be no event.
+  private func resume(_ report: inout WriterReport) throws(Refusal) -> Reply {
+    try requireStarted()
+    guard !registry.isSealed else { throw .unavailable("the store is sealed") }
+    activity.enterStorage()
+    defer { activity.leaveStorage() }
+    report.resumption = try beginAnew()
+    guard store.condition.refusal == nil else { return .done }
+    let before = registry
+    guard let refusal = commit(record(before.changesAtResumption, at: Self.now), &report) else { return .done }
+    registry = before
+    throw refusal
   }
 
   private func protectKey(with key: SealedSecret, _ report: inout WriterReport) throws(Refusal) -> Reply {

@@ -14,8 +14,8 @@ final class Writer {
   let sources: WriterSources
   let activity: WriterActivity
   private let start: StartFacts
-  let lifetimes: Lifetimes
-  private let surroundings: Surroundings
+  private(set) var lifetimes: Lifetimes { didSet { surroundings = lifetimes.surroundings } }
+  private var surroundings: Surroundings
   /// Whether startup has finished: the machine was compared with the recorded one, and identifiers that had to be
   /// renewed are committed.
   ///
@@ -345,18 +345,29 @@ final class Writer {
     if let refusal = store.condition.refusal { throw refusal }
   }
 
+  /// Draws a random UUID.
+  private func fresh() throws(Refusal) -> UUID {
+    do {
+      return UUID(high: try entropy.next(), low: try entropy.next()).stamped(version: 4)
+    } catch {
+      throw .broken("no random bytes from the kernel: \(error)")
+    }
+  }
+
+  /// Records that the machine goes on from a snapshot, with random bytes that no other machine has.
+  func beginAnew() throws(Refusal) -> Resumption {
+    entropy.forgetReserve()
+    let resumption = try store.resume(as: try fresh())
+    lifetimes.resumption = resumption
+    return resumption
+  }
+
   static var now: Timestamp { Timestamp(milliseconds: Clock.realtimeMilliseconds) }
 
   func context(for peer: Peer?) -> Context {
     Context(
       peer: peer, in: surroundings, limits: limits,
-      random: { () throws(Refusal) in
-        do {
-          return UUID(high: try self.entropy.next(), low: try self.entropy.next()).stamped(version: 4)
-        } catch {
-          throw .broken("no random bytes from the kernel: \(error)")
-        }
-      },
+      random: { () throws(Refusal) in try self.fresh() },
       machine: { (scope) throws(Refusal) in
         switch self.sources.machine() {
         case .known(let identifier): return self.lifetimes.device(scope, on: identifier)

@@ -154,6 +154,8 @@ struct WriterReport: Sendable {
   var registry: Registry?
   /// The loop's access to secrets from now on; nil if unchanged.
   var reopened: Reopened?
+  /// The resumption that sessions depend on from now on; nil if unchanged.
+  var resumption: Resumption?
   /// The source of the master key after a rotation; nil if unchanged.
   var keySource: KeySource?
   /// The recovery key; nil if the report is not about the store.

@@ -10,8 +10,10 @@ extension Opening {
     isSealedHere = try wasSealedHere(in: directory)
     let dataKey = try keys.freshDataKey(of: identity, at: now, in: directory.folder)
     try writeDraft(in: directory, identity: identity, dataKey)
-    // These files may be left over from a removed database. SQLite would take them for files of the new one.
-    for name in [Store.logName, Store.fileName + "-journal"] { try directory.folder.remove(name) }
+    // These files may be left over from a removed database, and would be taken for files of the new one.
+    for name in [Store.logName, Store.fileName + "-journal", ResumptionFile.fileName] {
+      try directory.folder.remove(name)
+    }
     // Both keys are on disk, and those files are not, before the database has its name.
     try directory.folder.synchronize()
     try directory.folder.rename(Store.draftName, to: Store.fileName)

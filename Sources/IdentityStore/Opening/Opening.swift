@@ -161,6 +161,7 @@ struct Opening: ~Copyable {
     if files == nil {
       registry.itemFault = "items are unavailable because of the condition of the store: \(condition.name)"
     }
+    let resumption = key.isKnown ? directory.resumption(key.authenticator, at: now, &notices) : .none
     let content = StoreContent(
       registry: registry, store: reading.store, events: reading.events, epoch: reading.ledger.epoch,
       fingerprint: fingerprint,
@@ -170,7 +171,7 @@ struct Opening: ~Copyable {
     return Store(
       directory: directory, authenticator: key.authenticator, identity: reading.store, created: reading.created,
       options: options, marks: marks, keys: keys, dataKey: reading.unwrapped?.key, files: files, ledger: reading.ledger,
-      derivation: derivation, latest: latest, keyFiles: keyFiles ?? KeyFiles(), found: content,
+      derivation: derivation, resumption: resumption, latest: latest, keyFiles: keyFiles ?? KeyFiles(), found: content,
       condition: condition, needsStart: needsStart, isUnchecked: isUnchecked, openCommit: openCommit)
   }
 

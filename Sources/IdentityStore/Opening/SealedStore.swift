@@ -57,6 +57,7 @@ extension Opening {
   private func removeCopies(in directory: borrowing StateDirectory) throws(SystemError) {
     let own = [
       Store.fileName, Store.logName, StoreKey.fileName, MasterKey.fileName, Witness.fileName, LatestWitness.fileName,
+      ResumptionFile.fileName,
     ]
     for name in try ConfigurationAccess.names(in: directory.folder.path) ?? [] where !own.contains(name) {
       guard own.contains(where: { name.hasPrefix($0 + ".") || name.hasPrefix($0 + "-") }) else { continue }

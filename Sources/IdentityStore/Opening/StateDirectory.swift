@@ -32,6 +32,8 @@ package struct StateDirectory: ~Copyable, Sendable {
   private var lock: FileLock?
   /// The mount when the directory was opened; nil if the kernel does not report it.
   private var mount: Mount?
+  /// The kernel's ID of this boot; nil if it cannot be read.
+  let boot: String?
   /// Whether the last daemon that could write ran in this boot, or in an unknown one.
   let isOfThisBoot: Bool
 
@@ -93,7 +95,8 @@ package struct StateDirectory: ~Copyable, Sendable {
     if !isReadOnly { try? held?.nameHolder(in: boot) }
     let mount = isReadOnly ? folder.mount() : nil
     return StateDirectory(
-      folder: folder, isReadOnly: isReadOnly, refusal: fault, lock: held, mount: mount, isOfThisBoot: isOfThisBoot)
+      folder: folder, isReadOnly: isReadOnly, refusal: fault, lock: held, mount: mount, boot: boot,
+      isOfThisBoot: isOfThisBoot)
   }
 
   /// The kernel's ID of this boot; nil if it cannot be read.

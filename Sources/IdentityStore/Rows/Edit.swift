@@ -49,7 +49,7 @@ struct Edit {
       guard ledger.inForce[scope] != nil else { throw .impossible("end an identifier that is not in force") }
       try self.end(scope, end, authenticator)
     case .identifierForgotten(let forgotten): try remove(forgotten, isWhole: true, authenticator)
-    case .deviceSuspected, .deviceAcknowledged: break
+    case .deviceSuspected, .deviceAcknowledged, .deviceResumed: break
     case .machineRecorded(let record):
       ledger.settings.machine = record
       try replace(ledger.settings, authenticator)

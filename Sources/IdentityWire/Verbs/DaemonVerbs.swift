@@ -96,6 +96,13 @@ extension Verb {
     },
 
     Verb(
+      words: "machine resumed", access: .admin,
+      summary: "Give sessions other identifiers, because the machine goes on from a snapshot, as another may do.",
+      answer: .nothing,
+      loss: .nothing, examples: [.init("machine resumed", "OK")]
+    ) { (_) throws(Refusal) in .store(.resume) },
+
+    Verb(
       words: "quit", summary: "Answer, then close the connection.",
       answer: .nothing,
       loss: .nothing, examples: [.init("quit", "OK")]

@@ -282,6 +282,11 @@ def machine_acknowledge_dry_run() -> Request[tuple[LeftValue, ...]]:
     return Request("machine acknowledge", [*_.attributes({"dry-run": "yes"})], _.rows(_LeftValue), is_question=True)
 
 
+def machine_resumed() -> Request[None]:
+    """Give sessions other identifiers, because the machine goes on from a snapshot, as another may do."""
+    return Request("machine resumed", [], _.nothing)
+
+
 def quit() -> Request[None]:
     """Answer, then close the connection."""
     return Request("quit", [], _.nothing)
