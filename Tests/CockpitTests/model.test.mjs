@@ -69,6 +69,7 @@ async function change(daemon, choose, steps) {
       [["get", "vendor"], self],
       [["get", "device"], self],
       [["renew", choose(["device", "installation", "vendor"])], self],
+      [["machine", "resumed"], {}],
       [["item", "put"], { service: number, account: choose(["a", "b"]), data: "eA==" }],
       [["item", "delete"], { service: number }],
       [["token", "put", choose(["fcm", "apns"]), `token-${number}`], self],
