@@ -111,7 +111,9 @@ let package = Package(
       name: "AppManifests", dependencies: ["IdentityCore", "ConfigurationFiles", "LinuxSystem"], swiftSettings: strict),
     .target(
       name: "IdentityStore",
-      dependencies: ["IdentityCore", "IdentityWire", "LinuxSystem", "CSQLite", "CStoreFiles", "CSodium"],
+      dependencies: [
+        "ClientSecrets", "IdentityCore", "IdentityWire", "LinuxSystem", "CSQLite", "CStoreFiles", "CSodium",
+      ],
       swiftSettings: fast),
 
     // The identity of peers, for each socket of this project.
@@ -123,7 +125,8 @@ let package = Package(
     // The fleet's keys and seals.
     .target(name: "FleetSeal", dependencies: ["FleetWire", "IdentityCore", "CSodium"], swiftSettings: fast),
 
-    // Secrets in identityctl. Not part of the library, so that other programs need not link libsodium.
+    // Passphrases and what they open: in identityctl, and in a backup that a machine is given at its first start. Not part
+    // of the library, so that other programs need not link libsodium.
     .target(name: "ClientSecrets", dependencies: ["LinuxSystem", "CSodium"], swiftSettings: strict),
 
     // COMPOSE: the daemon's loop, and the client's side of the socket.

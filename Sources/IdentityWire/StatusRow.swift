@@ -115,6 +115,10 @@ extension StatusRow {
     "configuration-reason",
     "Only if the last reload refused the configuration: the reason, with file and line. The previous configuration is in force, and the next start fails unless the fault is corrected."
   )
+  package static let provisionReason = StatusRow(
+    "provision-reason",
+    "Only if the credentials for the first start could not be applied: the reason. They are tried again at the next start, as long as the store has no identifier, item or account."
+  )
   package static let stateDirectory = StatusRow("state-directory", "The path of the state directory.")
   package static let manifestFolder = StatusRow(
     "manifest-folder", repeats: true,
@@ -128,6 +132,6 @@ extension StatusRow {
     tokens, masterKey, recoveryKey, lastBackup, fleet, fleetWord, suspect, machineChange, masterKeyReason, sealed,
     storeReason, unproven, storeSource,
     manifestFault, manifestFaults,
-    configurationReason, stateDirectory, manifestFolder,
+    configurationReason, provisionReason, stateDirectory, manifestFolder,
   ]
 }

@@ -18,6 +18,8 @@ struct StoppedSystem: ~Copyable {
   private static let lockName = "lock"
   /// See `Opening.markName` of the daemon.
   private static let markName = "sealed-here"
+  /// See `ProvisionFile` of the daemon. Without it, the same credentials would bring the identity back.
+  private static let provisionName = "provisioned"
   /// The beginnings of the names of keys, and of the files that identityd-setup-key(8) keeps beside its own.
   private static let keys = ["store.key", "master.key"]
   /// An invitation has the keys of an account, and would let the next owner of the system join it.
@@ -28,7 +30,9 @@ struct StoppedSystem: ~Copyable {
   /// - Throws: a ``Program/Ending`` if a daemon runs there.
   init(below given: String) throws {
     let root = try SystemRoot(given)
-    let state = try FilesToDelete(Self.stateFolder, below: root) { $0 != Self.lockName && $0 != Self.markName }
+    let state = try FilesToDelete(Self.stateFolder, below: root) {
+      ![Self.lockName, Self.markName, Self.provisionName].contains($0)
+    }
     let credentials = try FilesToDelete(Self.credentialFolder, below: root) { Self.isNamed($0, Self.credentialNames) }
     if let state, !state.names.isEmpty { try state.lock(Self.lockName) }
     self.root = root

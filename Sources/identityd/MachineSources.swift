@@ -26,7 +26,7 @@ enum MachineSources {
       manifests: { ManifestReader.survey($0) },
       userIDs: { ManifestReader.userIDs(of: $0) },
       files: [SubordinateUserReader.path], subordinates: { SubordinateUserReader.read(owners: $0) },
-      system: { system })
+      system: { system }, provision: { try provision() })
   }
 
   /// The operating system that runs, according to its os-release file.
@@ -75,6 +75,24 @@ enum MachineSources {
   /// The master keys that the service manager passes as credentials.
   static var keys: KeyCredentials {
     KeyCredentials(current: credential("identityd.key"), previous: credential("identityd.key.previous"))
+  }
+
+  /// The identity that the service manager passes as credentials, for a first start.
+  private static func provision() throws -> Provision {
+    var provision = Provision()
+    provision.device = try given("identityd.device", limit: Bound.fileLength)
+    provision.items = try given("identityd.items", limit: Bound.backupLength)
+    let passphrase = credentialPath("identityd.items-passphrase")
+    provision.passphraseFile = try passphrase.flatMap { try PathStatus.of($0) == nil ? nil : $0 }
+    return provision
+  }
+
+  /// Reads a credential; nil if there is none.
+  private static func given(_ name: String, limit: Int) throws -> [UInt8]? {
+    guard let path = credentialPath(name),
+      case .bytes(let content) = try ConfigurationAccess.read(path: path, limit: limit)
+    else { return nil }
+    return content
   }
 
   private static func credential(_ name: String) -> [UInt8]? {

@@ -46,7 +46,7 @@ import Testing
   private func rows(_ audiences: Set<RowAudience>) -> [String] {
     let absent = [
       "fleet-said", "suspect", "machine-change", "master-key-reason", "sealed", "store-reason", "store-unproven",
-      "store-source", "configuration-reason", "last-backup", "recovery-key",
+      "store-source", "configuration-reason", "last-backup", "recovery-key", "provision-reason",
       "suspended-apps",
     ]
     return StatusRow.all.filter { audiences.contains($0.audience) && !absent.contains($0.name) }.map(\.name)

@@ -14,7 +14,8 @@ struct ArchitectureTests {
     "ConfigurationFiles": ["CInih", "Glibc", "LinuxSystem"],
     "AppManifests": ["ConfigurationFiles", "IdentityCore", "LinuxSystem", "Glibc"],
     "IdentityStore": [
-      "IdentityCore", "IdentityWire", "LinuxSystem", "CSQLite", "CStoreFiles", "CSodium", "Glibc", "Synchronization",
+      "ClientSecrets", "IdentityCore", "IdentityWire", "LinuxSystem", "CSQLite", "CStoreFiles", "CSodium", "Glibc",
+      "Synchronization",
     ],
     "Attestation": ["Glibc", "IdentityCore", "LinuxSystem", "Systemd"],
     "Mosquitto": ["CMosquitto", "Glibc", "LinuxSystem"],

@@ -40,9 +40,32 @@ extension SystemTests {
     #expect(try await system.shell("identityctl check --quiet; echo $?") == "0")
   }
 
+  @Test(arguments: Container.suites)
+  func `a machine is given its device identifier for its first boot`(suite: String) async throws {
+    let system = try await Container.ready(suite)
+    let (device, other) = ("557e5958-d390-4cbf-b928-2a2b19a1399a", "0f8fad5b-d9cb-469f-a165-70867728950e")
+    let ask = "identityctl get device"
+    try await system.shell(
+      "\(Container.purge)\nmkdir -p /etc/credstore; echo \(device) >/etc/credstore/identityd.device\n\(Container.install)"
+    )
+    #expect(try await system.shell(ask) == device)
+    #expect(
+      try await system.shell("systemctl start factory-reset.target; ls -A \(Self.state)") == "provisioned\nsealed-here")
+    try await system.reboot()
+    #expect(try await system.shell(ask) != device)
+    // In a drop-in, which a credential of the system outweighs.
+    try await system.write(
+      "[Service]\nSetCredential=identityd.device:\(other)", to: "/run/systemd/system/identityd.service.d/test.conf")
+    try await system.shell("rm /etc/credstore/identityd.device; systemctl daemon-reload")
+    try await system.shell("identityctl --yes seal; systemctl restart identityd.service")
+    #expect(try await system.shell(ask) == other)
+    try await system.shell("rm -r /run/systemd/system/identityd.service.d; systemctl daemon-reload")
+  }
+
   @Test(arguments: Container.newest)
   func `the documented commands seal an image that is mounted`(suite: String) async throws {
     let system = try await Container.ready(suite)
+    try await system.shell("\(Container.purge)\n\(Container.install)")
     let identifiers = try await system.identifiers()
     // The image is a copy of the files that matter, as on another disk.
     try await system.shell(

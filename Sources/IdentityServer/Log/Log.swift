@@ -67,6 +67,8 @@ package enum LogEvent: Sendable {
   case deviceSuspected(Cause)
   case machineChanged(Cause)
   case machineResumed
+  case provisioned
+  case provisionFailed(String)
   case systemChanged(VersionReport)
   case systemUnknown(String)
   case sealed
@@ -147,6 +149,15 @@ package enum LogEvent: Sendable {
       make(
         .notice, "f1b7c3de52a94e0d9d6c48e20b7a5f13",
         "The machine goes on from a snapshot: sessions have other identifiers from now on.")
+    case .provisioned:
+      make(
+        .notice, "7c0a9d3f4b1e4c67a58e21d6f93b0c48",
+        "The machine has the identity that its credentials give at a first start.")
+    case .provisionFailed(let reason):
+      make(
+        .error, "b94e2d7a06f1483ca1c5e80f7d2639be",
+        "The machine was not given the identity of its credentials: \(reason). Correct that, and restart identityd before anything is stored."
+      )
     case .systemChanged(let report):
       make(
         .notice, "303b534fb269405abc1cb56e1d5f27e0",
@@ -257,7 +268,8 @@ package enum LogEvent: Sendable {
     case .sealed, .machineResumed, .keyRotated, .recoveryKeySet, .keyRecovered, .configurationLoaded,
       .configurationWarning, .configurationRefused:
       .admin
-    case .started, .startRefused, .stopping, .stopped, .store, .deviceSuspected, .machineChanged, .systemChanged,
+    case .started, .startRefused, .stopping, .stopped, .store, .deviceSuspected, .machineChanged, .provisioned,
+      .provisionFailed, .systemChanged,
       .systemUnknown, .itemsLocked, .itemsOpened, .unusedForgotten, .manifestFault, .manifestsInOrder,
       .connectionsTakenOver, .handoverUnreadable, .notServing, .managerNotTold, .acceptPaused, .noStopTimer,
       .storeNotClosed, .entriesDropped, .entriesSuppressed:

@@ -22,6 +22,8 @@ final class CommittedState {
   /// The time at which the recovery key was set; nil if there is none.
   private(set) var recoveryKeyTime: Timestamp?
   private(set) var manifestFaults: [String] = []
+  /// The reason why the machine could not be given its identity; nil if it was, or needed none.
+  private(set) var provisionFault: String?
   /// The identifier of the store; nil if it is not proven.
   let store: UUID?
   /// The source from which the start read the store: the disk or the page cache.
@@ -53,6 +55,7 @@ final class CommittedState {
       keySource = reopened.keySource
     }
     if let source = report.keySource { keySource = source }
+    if let fault = report.provisionFault { provisionFault = fault }
     if let recoveryKey = report.recoveryKey { recoveryKeyTime = recoveryKey.set }
     for recorded in report.changes {
       registry.apply(recorded)
@@ -85,6 +88,8 @@ final class CommittedState {
     case .keyRotated(let source): log(.keyRotated(source))
     case .recoveryKeySet: log(.recoveryKeySet)
     case .keyRecovered(let source): log(.keyRecovered(source))
+    case .provisioned: log(.provisioned)
+    case .provisionFailed(let reason): log(.provisionFailed(reason))
     case .unusedForgotten(let count): log(.unusedForgotten(count))
     case .closing(let reason): log(.storeNotClosed(reason))
     }

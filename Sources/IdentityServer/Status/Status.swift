@@ -91,6 +91,7 @@ final class StatusAnswers {
     for fault in state.manifestFaults.prefix(Self.shownFaults) { rows.add(.manifestFault, .string(fault)) }
     rows.add(.manifestFaults, state.manifestFaults.isEmpty ? nil : .number(Int64(state.manifestFaults.count)))
     rows.add(.configurationReason, (configurationRefusal?.reason).map { .string($0) })
+    rows.add(.provisionReason, state.provisionFault.map { .string($0) })
     rows.add(.stateDirectory, .string(stateDirectory))
     for folder in manifestFolders { rows.add(.manifestFolder, .string(folder)) }
     rows.reply.ok()

@@ -61,7 +61,7 @@ final class Writer {
   }
 
   /// Does the work before the first request: compares the machine with the recorded one, reports the system's version,
-  /// and compares the installed apps with their manifests.
+  /// compares the installed apps with their manifests, and gives the machine its identity.
   func begin(_ folders: [String]) -> WriterReport {
     var report = WriterReport()
     report.recoveryKey = RecoveryKeyFacts(set: store.recoveryKeyTime)
@@ -70,6 +70,8 @@ final class Writer {
     survey(folders, &report) {
       ServiceManager.notify(["EXTEND_TIMEOUT_USEC=\(Bound.startExtensionMicroseconds)"])
     }
+    // After the survey, since a backup has the identifiers of apps, which have to be installed.
+    provision(&report)
     return report
   }
 

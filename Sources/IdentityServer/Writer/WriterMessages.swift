@@ -156,6 +156,8 @@ struct WriterReport: Sendable {
   var reopened: Reopened?
   /// The resumption that sessions depend on from now on; nil if unchanged.
   var resumption: Resumption?
+  /// The reason why the machine could not be given its identity at this start; nil if it was, or needed none.
+  var provisionFault: String?
   /// The source of the master key after a rotation; nil if unchanged.
   var keySource: KeySource?
   /// The recovery key; nil if the report is not about the store.
@@ -208,6 +210,10 @@ enum WriterNotice: Equatable, Sendable {
   case recoveryKeySet
   /// The recovery key opened the data key, which is wrapped in the present master key.
   case keyRecovered(KeySource)
+  /// The machine was given an identity.
+  case provisioned
+  /// The machine could not be given its identity, for the given reason.
+  case provisionFailed(String)
   /// This number of apps was uninstalled, because they were unused or suspended for too long.
   case unusedForgotten(Int)
   /// The store could not be closed properly for the given reason. Every acknowledged change is on disk.
@@ -245,12 +251,14 @@ package struct WriterSources: Sendable {
   package let subordinates: @Sendable (Set<UInt32>) -> (users: SubordinateUsers?, faults: [String])
   /// Reads the release of the running system.
   package let system: @Sendable () -> System
+  /// Reads the identity that this machine is given at its first start.
+  package let provision: @Sendable () throws -> Provision
 
   package init(
     machine: @escaping @Sendable () -> Machine, manifests: @escaping @Sendable ([String]) -> ManifestSurvey,
     userIDs: @escaping @Sendable (Set<Text>) -> UserIDs, files: [String] = [],
     subordinates: @escaping @Sendable (Set<UInt32>) -> (users: SubordinateUsers?, faults: [String]),
-    system: @escaping @Sendable () -> System
+    system: @escaping @Sendable () -> System, provision: @escaping @Sendable () throws -> Provision = { Provision() }
   ) {
     self.machine = machine
     self.manifests = manifests
@@ -258,6 +266,7 @@ package struct WriterSources: Sendable {
     self.files = files
     self.subordinates = subordinates
     self.system = system
+    self.provision = provision
   }
 }
 

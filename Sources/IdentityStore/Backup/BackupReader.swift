@@ -18,6 +18,13 @@ package struct BackupUpload: Sendable {
     self.key = key
   }
 
+  /// Takes a whole backup.
+  init(key: SealedSecret, whole: [UInt8]) throws(Refusal) {
+    try self.init(key: key)
+    pieces = whole.isEmpty ? [] : [whole]
+    count = whole.count
+  }
+
   /// Appends a piece of the backup, given as Base64 text.
   ///
   /// - Returns: the number of bytes received so far.

@@ -165,6 +165,7 @@ class Status:
     master_key_reason: str | None = None
     pid: int | None = None
     protocol: int | None = None
+    provision_reason: str | None = None
     recovery_key: datetime | None = None
     sealed: bool | None = None
     socket: str | None = None
@@ -211,6 +212,7 @@ _Status = _.properties(
     _.Field("master-key-reason", "master_key_reason", _.text),
     _.Field("pid", "pid", _.number),
     _.Field("protocol", "protocol", _.number),
+    _.Field("provision-reason", "provision_reason", _.text),
     _.Field("recovery-key", "recovery_key", _.time),
     _.Field("sealed", "sealed", _.boolean),
     _.Field("socket", "socket", _.text),
