@@ -126,8 +126,12 @@ extension Program {
     guard line.words.dropFirst().allSatisfy({ isDry && $0 == "dry-run=yes" }) else {
       throw CommandLine.UsageError("'--root=DIR seal' takes no further word")
     }
+    // An empty variable of a script must not mean this system.
+    guard let root = line.options["root"], !root.isEmpty else {
+      throw CommandLine.UsageError("--root cannot be ''; allowed: a directory, and / for this system")
+    }
     let consent = try Consent(to: line)
-    let system = try StoppedSystem(below: line.options["root"] ?? "/")
+    let system = try StoppedSystem(below: root)
     let files = system.paths.map { "\(WordEncoder.visible($0))\n" }.joined()
     if isDry { return line.options["quiet"] != nil || show(files, line) ? ExitStatus.success : ExitStatus.outputFailed }
     try consent?.ask(files)

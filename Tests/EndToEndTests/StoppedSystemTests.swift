@@ -187,6 +187,7 @@ import Testing
     let refused = try TestSupport.run([program, "--root=\(root.path)"] + options + yes + ["seal"])
     #expect(refused.status == 2, "\(refused)")
     #expect(try TestSupport.run([program, "--root=/", "status"]).status == 2)
+    #expect(try TestSupport.run([program, "--root=", "--yes", "seal"]).status == 2)
     #expect(try TestSupport.run([program, "--root=\(root.path)", "--yes", "seal", "x"]).status == 2)
     #expect(try names(in: state).contains("identityd.db"))
   }

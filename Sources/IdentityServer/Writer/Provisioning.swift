@@ -24,7 +24,7 @@ extension Writer {
     // Nothing is known of a store that cannot be read, and one that cannot be written says so itself.
     guard store.condition.refusal == nil, !registry.isSealed else { return }
     do {
-      guard registry.isWithoutIdentity else { return try store.endProvision() }
+      guard registry.isWithoutIdentity else { return completeRecord() }
       let given = try sources.provision()
       guard given.device != nil || given.items != nil else { return }
       try requireStarted()
@@ -33,12 +33,12 @@ extension Writer {
       let context = context(for: nil)
       let changes = try registry.provision(device: device(given), backup: backup(given), context)
       let before = registry
+      defer { forgetUncommitted() }
       if let refusal = commit(record(changes, at: context.now), &report) {
         registry = before
         throw refusal
       }
-      forgetUncommitted()
-      try store.endProvision()
+      completeRecord()
       report.notices.append(.provisioned)
     } catch {
       let reason = (error as? Refusal)?.text ?? "\(error)"
@@ -46,6 +46,10 @@ extension Writer {
       report.notices.append(.provisionFailed(reason))
     }
   }
+
+  /// Completes the record of an identity that is on disk. A failure changes nothing for anybody: each later start completes
+  /// the record, too.
+  private func completeRecord() { try? store.endProvision() }
 
   private func device(_ given: Provision) throws(Refusal) -> UUID? {
     guard let text = given.device else { return nil }

@@ -36,11 +36,10 @@ extension Writer {
   /// Records the resumption first: another machine must not go on with the same sessions, even if there can be no event.
   private func resume(_ report: inout WriterReport) throws(Refusal) -> Reply {
     try requireStarted()
-    guard !registry.isSealed else { throw .unavailable("the store is sealed") }
     activity.enterStorage()
     defer { activity.leaveStorage() }
     report.resumption = try beginAnew()
-    guard store.condition.refusal == nil else { return .done }
+    guard store.condition.refusal == nil, !registry.isSealed else { return .done }
     let before = registry
     guard let refusal = commit(record(before.changesAtResumption, at: Self.now), &report) else { return .done }
     registry = before
