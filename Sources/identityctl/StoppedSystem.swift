@@ -34,7 +34,7 @@ struct StoppedSystem: ~Copyable {
       ![Self.lockName, Self.markName, Self.provisionName].contains($0)
     }
     let credentials = try FilesToDelete(Self.credentialFolder, below: root) { Self.isNamed($0, Self.credentialNames) }
-    if let state, !state.names.isEmpty { try state.lock(Self.lockName) }
+    try state?.lock(Self.lockName, creating: false)
     self.root = root
     self.state = state
     self.credentials = credentials
@@ -50,7 +50,10 @@ struct StoppedSystem: ~Copyable {
   /// Deletes the files, and syncs that to disk. An interruption leaves a store that no daemon takes into use, and a
   /// repetition deletes the rest.
   consuming func seal() throws {
-    if let state, !state.names.isEmpty { try mark(in: state) }
+    if let state, !state.names.isEmpty {
+      try state.lock(Self.lockName, creating: true)
+      try mark(in: state)
+    }
     try credentials?.delete()
     // First the keys, without which the rest is of no use.
     try state?.delete { Self.isNamed($0, Self.keys) }
@@ -93,10 +96,12 @@ private final class FilesToDelete {
     try folder.synchronize()
   }
 
-  /// Locks the folder, as a daemon does.
+  /// Locks the folder, as a daemon does, unless this process holds the lock already.
   ///
+  /// - Parameter creating: whether to create a missing file. Without the file, no daemon holds the lock.
   /// - Throws: a ``Program/Ending`` if a daemon holds the lock.
-  func lock(_ name: String) throws {
+  func lock(_ name: String, creating: Bool) throws {
+    guard try lock == nil && (creating || folder.status(of: name) != nil) else { return }
     let file = try folder.open(name, flags: O_RDWR | O_CREAT, mode: 0o600)
     lock = try FileLock(of: file, name: "\(folder.path)/\(name)")
     guard lock == nil else { return }
@@ -122,8 +127,9 @@ extension Program {
     for option in ["socket", "user", "json"] where line.options[option] != nil {
       throw CommandLine.UsageError("'--root' cannot be combined with '--\(option)'")
     }
-    let isDry = line.options["dry-run"] != nil
-    guard line.words.dropFirst().allSatisfy({ isDry && $0 == "dry-run=yes" }) else {
+    let further = line.words.dropFirst().map { $0.lowercased() }
+    let isDry = further == ["dry-run=yes"]
+    guard isDry || further.isEmpty else {
       throw CommandLine.UsageError("'--root=DIR seal' takes no further word")
     }
     // An empty variable of a script must not mean this system.

@@ -96,10 +96,7 @@ enum MachineSources {
   }
 
   private static func credential(_ name: String) -> [UInt8]? {
-    guard let path = credentialPath(name),
-      case .bytes(let content)? = try? ConfigurationAccess.read(path: path, limit: Bound.fileLength)
-    else { return nil }
-    return content
+    (try? given(name, limit: Bound.fileLength)) ?? nil
   }
 
   /// The path of a credential from systemd (systemd.exec(5)).

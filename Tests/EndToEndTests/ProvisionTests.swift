@@ -132,7 +132,7 @@ import Testing
   ]
 
   @Test(arguments: faults.keys.sorted())
-  func `what cannot be applied is told, and changes nothing`(kind: String) throws {
+  func `credentials that cannot be applied change nothing, and the reason is told`(kind: String) throws {
     let whole = try backup()
     try give("device", Self.device)
     try give("items", whole)
@@ -160,6 +160,22 @@ import Testing
     #expect(try fault() == nil)
     #expect(try daemon.uuid("get device") == Self.device)
     #expect(try daemon.ask("item read service=s account=a").hasPrefix("OK data=c2VjcmV0 "))
+  }
+
+  @Test func `a damaged record of the credentials is kept, and they are not applied`() throws {
+    try give("device", Self.device)
+    try start()
+    #expect(try daemon.ask("seal") == "OK")
+    daemon.end()
+    let file = daemon.state.appending(path: "provisioned")
+    try Data("damaged".utf8).write(to: file)
+    try start()
+    #expect(try fault()?.contains("remove the file") == true)
+    #expect(try String(contentsOf: file, encoding: .utf8) == "damaged")
+    // The advice leads to an identity.
+    try FileManager.default.removeItem(at: file)
+    try restart()
+    #expect(try daemon.uuid("get device") == Self.device)
   }
 
   @Test func `an identity that came in between stays, in spite of a fault`() throws {

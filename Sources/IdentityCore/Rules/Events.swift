@@ -35,9 +35,7 @@ extension Registry {
     case .deviceAcknowledged(let scope, let cause):
       self[scope].map { news(of: scope, "acknowledged", $0.value, previous: nil, cause) }
     case .deviceResumed(let scope):
-      News(
-        topic: .device, name: "resumed", attributes: attributes(of: scope, self[scope]?.value, previous: nil, nil),
-        audience: scope.audience)
+      news(of: scope, "resumed", self[scope]?.value, previous: nil, nil)
     case .accountSet(let name):
       News(topic: .account, name: "changed", attributes: [.init("value", name ?? "")], audience: .sharing)
     case .deviceListed(let device): news(ofListed: "added", device.value)
@@ -66,7 +64,7 @@ extension Registry {
   }
 
   private func news(
-    of scope: Scope, _ name: Text, _ value: UUID, previous: UUID?, _ cause: Cause, _ copy: CopyVerdict? = nil
+    of scope: Scope, _ name: Text, _ value: UUID?, previous: UUID?, _ cause: Cause?, _ copy: CopyVerdict? = nil
   ) -> News {
     var attributes = attributes(of: scope, value, previous: previous, cause)
     if let copy { attributes.append(.init("copy", Text(copy.rawValue))) }

@@ -111,9 +111,7 @@ extension Registry {
   package var unacknowledged: MachineRecord.Suspicion? {
     formerMachines.last { !$0.isAcknowledged }.map { .init(cause: $0.cause, since: $0.left) }
   }
-}
 
-extension Registry {
   /// Returns the changes that tell all apps of a resumption from a snapshot (`machine resumed`): an event for the shared
   /// device identifier, even if there is none yet, and one for each device identifier of an app's or a vendor's own.
   package var changesAtResumption: [Change] {

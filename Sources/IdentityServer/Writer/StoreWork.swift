@@ -38,7 +38,7 @@ extension Writer {
     try requireStarted()
     activity.enterStorage()
     defer { activity.leaveStorage() }
-    report.resumption = try beginAnew()
+    report.resumption = try recordResumption()
     guard store.condition.refusal == nil, !registry.isSealed else { return .done }
     let before = registry
     guard let refusal = commit(record(before.changesAtResumption, at: Self.now), &report) else { return .done }

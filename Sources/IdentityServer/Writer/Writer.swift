@@ -357,7 +357,7 @@ final class Writer {
   }
 
   /// Records that the machine goes on from a snapshot, with random bytes that no other machine has.
-  func beginAnew() throws(Refusal) -> Resumption {
+  func recordResumption() throws(Refusal) -> Resumption {
     entropy.forgetReserve()
     let resumption = try store.resume(as: try fresh())
     lifetimes.resumption = resumption

@@ -17,18 +17,20 @@ extension Store {
       throw .conflict("the file \(error)")
     }
     let body = Array(file[end...].dropFirst())
-    do {
-      let keys = try Passphrase(from: InputFile(path: path)).keys(for: header)
-      do throws(Refusal) {
-        return try backup(of: body, keys.key)
-      } catch {
-        switch keys.former {
-        case nil: throw error
-        case .some(let former): return try backup(of: body, former)
-        }
+    let keys = try Self.keys(for: header, passphraseFile: path)
+    do throws(Refusal) {
+      return try backup(of: body, keys.key)
+    } catch {
+      switch keys.former {
+      case nil: throw error
+      case .some(let former): return try backup(of: body, former)
       }
-    } catch let refusal as Refusal {
-      throw refusal
+    }
+  }
+
+  private static func keys(for header: BackupHeader, passphraseFile path: String) throws(Refusal) -> BackupKeys {
+    do {
+      return try Passphrase(from: InputFile(path: path)).keys(for: header)
     } catch {
       throw .unavailable("\(error)")
     }

@@ -1,4 +1,5 @@
 import CSodium
+import Glibc
 import IdentityCore
 package import LinuxSystem
 
@@ -20,13 +21,20 @@ private struct ProvisionFile: Equatable {
 
   var bytes: [UInt8] { Array("identityd-provisioned 1 \(digest) \(step.rawValue)\n".utf8) }
 
-  /// Nil if the machine was never given an identity, or if the file has other content: then it names no credentials.
+  /// Nil if the machine was never given an identity.
+  ///
+  /// - Throws: EBADMSG if the file is damaged. It is kept: the credentials may be those of a former identity.
   init?(in folder: borrowing Folder) throws(SystemError) {
     guard let content = try folder.read(Self.fileName, limit: 256) else { return nil }
     let words = String(decoding: content, as: UTF8.self).split(separator: " ")
-    guard words.count == 4, let step = Step(rawValue: String(words[3].dropLast())) else { return nil }
+    guard words.count == 4, let step = Step(rawValue: String(words[3].dropLast())),
+      ProvisionFile(digest: String(words[2]), step).bytes == content
+    else {
+      throw SystemError(
+        call: "read \(folder.path)/\(Self.fileName), which is damaged: to apply the credentials, remove the file",
+        code: EBADMSG)
+    }
     self.init(digest: String(words[2]), step)
-    guard bytes == content else { return nil }
   }
 
   init(digest: String, _ step: Step) {
