@@ -84,6 +84,7 @@ let package = Package(
     .executable(name: "identityd", targets: ["identityd"]),
     .executable(name: "identityctl", targets: ["identityctl"]),
     .executable(name: "identity-fleet", targets: ["identity-fleet"]),
+    .executable(name: "identity-portal", targets: ["identity-portal"]),
     // The client library for Swift programs: the only public API of the package.
     .library(name: "IdentityClient", targets: ["IdentityClient"]),
   ],
@@ -177,6 +178,10 @@ let package = Package(
         "ConfigurationFiles", "FleetService", "FleetWire", "IdentityClient", "IdentityCore", "LinuxSystem", "Mosquitto",
         "Systemd",
       ],
+      swiftSettings: strict, linkerSettings: lean),
+
+    .executableTarget(
+      name: "identity-portal", dependencies: ["IdentityClient", "IdentityCore", "LinuxSystem", "Systemd"],
       swiftSettings: strict, linkerSettings: lean),
 
     // Shared by several test targets. Placed below Tests because it is not shipped.

@@ -4,3 +4,4 @@
 #include <systemd/sd-id128.h>
 #include <systemd/sd-journal.h>
 #include <systemd/sd-login.h>
+#include "SecretPortal.h"

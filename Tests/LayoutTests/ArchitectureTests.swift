@@ -33,6 +33,7 @@ struct ArchitectureTests {
       "ConfigurationFiles", "FleetService", "FleetWire", "IdentityClient", "IdentityCore", "LinuxSystem", "Mosquitto",
       "Systemd", "Glibc",
     ],
+    "identity-portal": ["IdentityClient", "IdentityCore", "LinuxSystem", "Systemd", "Glibc"],
     "ClientSecrets": ["CSodium", "LinuxSystem"],
     "IdentityClient": ["IdentityCore", "IdentityWire", "LinuxSystem"],
     "Doctor": ["IdentityCore", "IdentityWire", "IdentityClient", "LinuxSystem", "Glibc"],
@@ -71,7 +72,7 @@ struct ArchitectureTests {
   @Test(arguments: [
     "IdentityCore", "IdentityWire", "Attestation", "FleetWire", "FleetCore", "FleetService", "IdentityServer",
     "IdentityClient",
-    "ClientFormats", "Doctor", "identityd", "identityctl", "identity-fleet",
+    "ClientFormats", "Doctor", "identityd", "identityctl", "identity-fleet", "identity-portal",
   ])
   func `unsafe code is only in the edge targets`(target: String) throws {
     for file in try Tree.files(below: "Sources/\(target)", "swift") {

@@ -96,7 +96,7 @@ struct Container: Sendable {
 
   /// The folder of the packages under test.
   static let packages = "/packages"
-  /// The folder of the other packages: that of the fleet, and the Debian package of the page for Cockpit.
+  /// The folder of the other packages: those of the fleet and the portal, and the Debian package of the page for Cockpit.
   static let others = "\(packages)/others"
   /// Whether a package is for every test. The page for Cockpit has tests of its own, and is installed here as an RPM only.
   /// The library for C has tests of its own, too.
@@ -104,7 +104,7 @@ struct Container: Sendable {
     let name = package.lastPathComponent
     // The system has no Python.
     guard !name.hasPrefix("python3-"), !name.hasPrefix("libidentity") else { return false }
-    return !name.hasPrefix("identity-fleet") && (package.pathExtension == "rpm" || !name.hasPrefix("cockpit-"))
+    return !name.hasPrefix("identity-") && (package.pathExtension == "rpm" || !name.hasPrefix("cockpit-"))
   }
   /// Installs the Debian packages, or upgrades to them.
   static let install = "dpkg --install \(packages)/*.deb"

@@ -18,7 +18,8 @@ struct PackageBuildTests {
   private let scratch: TemporaryFolder
   private let programs: URL
   private typealias Packages = (
-    daemon: String, client: String, fleet: String, page: String, library: String, development: String, python: String
+    daemon: String, client: String, fleet: String, portal: String, page: String, library: String, development: String,
+    python: String
   )
   private let debs: Packages
   private let rpms: Packages
@@ -37,19 +38,20 @@ struct PackageBuildTests {
     let client = try #require(paths.first { $0.contains("/identityd-client") })
     let page = try #require(paths.first { $0.contains("/cockpit-identityd") })
     let fleet = try #require(paths.first { $0.contains("/identity-fleet") })
+    let portal = try #require(paths.first { $0.contains("/identity-portal") })
     let python = try #require(paths.first { $0.contains("/python3-identityd") })
     let development = try #require(paths.first { $0.contains(#//libidentity-dev/#) })
     let library = try #require(paths.first { $0.contains("/libidentity") && $0 != development })
-    let others = [client, fleet, page, library, development, python]
+    let others = [client, fleet, portal, page, library, development, python]
     let daemon = try #require(paths.first { !others.contains($0) })
-    try #require(paths.count == 7)
-    return (daemon, client, fleet, page, library, development, python)
+    try #require(paths.count == 8)
+    return (daemon, client, fleet, portal, page, library, development, python)
   }
 
   private static func list(_ packages: Packages) -> [String] {
     [
-      packages.daemon, packages.client, packages.fleet, packages.page, packages.library, packages.development,
-      packages.python,
+      packages.daemon, packages.client, packages.fleet, packages.portal, packages.page, packages.library,
+      packages.development, packages.python,
     ]
   }
 
@@ -110,12 +112,12 @@ struct PackageBuildTests {
 
   @Test(arguments: [
     ("identityd", "usr/sbin/identityd"), ("identityd-client", "usr/bin/identityctl"),
-    ("identity-fleet", "usr/sbin/identity-fleet"),
+    ("identity-fleet", "usr/sbin/identity-fleet"), ("identity-portal", "usr/libexec/identity-portal"),
   ])
   func `the debugging symbols are those of the program, and name its sources relative to the tree`(
     package: String, program: String
   ) async throws {
-    let deb = try #require([debs.daemon, debs.client, debs.fleet].first { $0.contains("/\(package)_") })
+    let deb = try #require([debs.daemon, debs.client, debs.fleet, debs.portal].first { $0.contains("/\(package)_") })
     let place = try await bash(
       """
       cd "$SCRATCH"
@@ -187,7 +189,7 @@ struct PackageBuildTests {
       rm --recursive deb/usr/share/doc/*/{changelog.Debian.gz,copyright} rpm/usr/share/licenses
       find deb/usr/share/doc -type d -empty -delete
       # Only the Debian packages have debugging symbols, which their programs name.
-      for program in {deb,rpm}/usr/{sbin/identityd,sbin/identity-fleet,bin/identityctl}; do
+      for program in {deb,rpm}/usr/{sbin/identityd,sbin/identity-fleet,libexec/identity-portal,bin/identityctl}; do
         objcopy --remove-section=.gnu_debuglink "$program"
       done
       diff --recursive deb rpm

@@ -148,7 +148,7 @@ harden_c() {
 }
 
 # The programs of the packages, as IDENTITYD_PROGRAMS takes them.
-readonly SHIPPED_PROGRAMS='identityd identityctl identity-fleet'
+readonly SHIPPED_PROGRAMS='identityd identityctl identity-fleet identity-portal'
 
 # Builds the programs of the packages as they are shipped, and prints their directory. IDENTITYD_PROGRAMS can name others.
 #
