@@ -18,7 +18,7 @@ extension SystemTests {
       checkout.appending(path: "packaging/tools/build-rpm"), ["--output", home.path],
       environment: ["HOME": home.path, "IDENTITYD_BIN_DIR": programs.path])
     let files = built.output.split(separator: "\n").map { URL(filePath: String($0)) }
-    guard built.status == 0, files.count == 7 else { throw Failure(built.errors) }
+    guard built.status == 0, files.count == 8 else { throw Failure(built.errors) }
     try await system.shell("rm -rf /root/later; mkdir /root/later")
     for file in files where Container.isForSystem(file) {
       try await system.copy(file, to: "/root/later/\(file.lastPathComponent)")
