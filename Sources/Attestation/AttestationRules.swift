@@ -54,6 +54,14 @@ package final class AttestationRules {
       usesReserve: !peer.place.isContained && settings.ranges.isForServices(peer.userID))
   }
 
+  /// Returns the peer that the main process of a peer's service is, for the user that the service runs as. It has no rights
+  /// of an admin.
+  package func mainProcess(of peer: Peer, userID: UInt32) -> Peer {
+    Peer(
+      userID: userID, groupID: peer.groupID, processID: peer.processID, place: peer.place, session: peer.session,
+      isAdmin: false, claims: claims, ranges: settings.ranges, subordinates: subordinates)
+  }
+
   /// Whether the daemon's own user is a regular user, who started a daemon of his own and administers it.
   var isOwnUserAdmin: Bool { isRegular(ownUser) && !UserRanges.unmapped.contains(ownUser) }
 

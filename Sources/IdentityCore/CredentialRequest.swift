@@ -2,7 +2,7 @@
 /// (systemd.exec(5)).
 ///
 /// The service manager connects from a socket with the abstract name `HEXADECIMAL/unit/UNIT/NAME`, and sends nothing.
-/// Any process can have such a name, so ``group(for:)`` compares the name with the attested peer.
+/// Any process can have such a name, so ``content(for:)`` compares the name with the attested peer.
 package struct CredentialRequest: Equatable, Sendable {
   /// The name of the unit.
   package let unit: Text
@@ -11,8 +11,21 @@ package struct CredentialRequest: Equatable, Sendable {
 
   /// The attribute `service` of the items that are credentials.
   package static let service: Text = "credential"
-  /// The beginning of the names that are reserved for identifiers and proofs.
+  /// The beginning of the names that stand for identifiers, and that are reserved for proofs.
   package static let reservedBeginning: Text = "identityd."
+
+  /// The identifiers that a service manager can request.
+  package enum Identifier: String, CaseIterable, Sendable {
+    case device, installation, vendor, boot, session
+  }
+
+  /// The contents of a credential.
+  package enum Content: Equatable, Sendable {
+    /// The secret that is stored for the unit.
+    case secret
+    /// The identifier of the app that the main process of the unit is.
+    case identifier(Identifier)
+  }
   private static let middle = Array("/unit/".utf8)
   /// The greatest number of digits in the name: the service manager writes 64 random bits without leading zeros.
   private static let mostDigits = 16
@@ -36,21 +49,24 @@ package struct CredentialRequest: Equatable, Sendable {
   /// system, also in a container, or that of the user who owns the unit.
   package static func mayBeManager(_ peer: Peer) -> Bool { peer.userID == 0 || peer.userID == peer.place.owner }
 
-  /// Returns the access group of the unit's credentials, if the peer is the process that fetches them for the unit.
+  /// Returns the content that the name stands for, if the peer is the process that fetches credentials for the unit.
   ///
   /// The service manager lets this process connect from the unit's own cgroup, as the user of the service manager.
   ///
   /// - Throws: `denied` for another peer; `conflict` for units of identityd, which cannot wait for themselves, and for
   ///   reserved names.
-  package func group(for peer: Peer) throws(Refusal) -> Text {
+  package func content(for peer: Peer) throws(Refusal) -> Content {
     guard !peer.place.isContained, peer.place.unit == unit, peer.place.owner ?? 0 == peer.userID else {
       throw .denied(app: peer.app, userID: peer.userID, grant: "the control group of \(unit)")
     }
     guard !Self.isOwn(unit) else { throw .conflict("identityd gives no credentials to its own units") }
-    guard !name.bytes.starts(with: Self.reservedBeginning.bytes) else {
-      throw .conflict("names that begin with identityd. are reserved, and this version gives nothing by them")
+    guard name.bytes.starts(with: Self.reservedBeginning.bytes) else { return .secret }
+    let rest = Text(trusted: Array(name.bytes.dropFirst(Self.reservedBeginning.bytes.count)))
+    guard let identifier = Identifier(rawValue: "\(rest)") else {
+      let known = Identifier.allCases.map { "\(Self.reservedBeginning)\($0.rawValue)" }.joined(separator: ", ")
+      throw .conflict("names that begin with identityd. are reserved, and this version knows \(known)")
     }
-    return Self.group(of: unit, owner: peer.place.owner)
+    return .identifier(identifier)
   }
 
   /// Returns the access group of a unit's credentials. It does not depend on manifests, so that credentials stay when

@@ -105,8 +105,12 @@ package final class Server {
     closer = ConnectionCloser(
       connections, scheduler, dispatcher, publisher, handover, processes, measurements, readiness, loop, log)
     failures.close = { [unowned closer] in closer.close($0) }
+    let credentials = CredentialAnswers(
+      connections, scheduler, dispatcher, encoder, measurements, loop
+    ) { [admission] in admission.mainProcess(of: $0, userID: $1) }
     service = ConnectionService(
-      connections, scheduler, dispatcher, encoder, publisher, handover, processes, closer, known, readiness)
+      connections, scheduler, dispatcher, encoder, publisher, handover, processes, closer, credentials, known, readiness
+    )
     lifeCycle = LifeCycle(
       state, connections, service, closer, handover, writer, uses, loop, log, restartStatus: restartStatus,
       reload: reload)

@@ -38,6 +38,11 @@ extension Reply {
     return true
   }
 
+  /// Appends the first word of the final line, and no line feed.
+  package func appendFirstWord(to output: inout [UInt8]) {
+    for case .word(let value) in parts { return value.append(asWord: true, to: &output) }
+  }
+
   private func appendParts(to output: inout [UInt8]) {
     var isFirst = true
     for part in parts { part.append(isFirst: &isFirst, to: &output) }

@@ -77,6 +77,12 @@ import Glibc
     wake()
   }
 
+  /// Has the loop carry the traffic of a bus (sd_bus_attach_event(3)).
+  func attach(bus: OpaquePointer) throws(SystemdError) {
+    try checked("sd_bus_attach_event", unsafe sd_bus_attach_event(bus, event, 0))
+    wake()
+  }
+
   /// Calls `handler` for each change in a folder (sd_event_add_inotify(3)). Symbolic links to the folder are followed.
   ///
   /// The watch stays with the folder that the path leads to now. Reading the folder, or a file in

@@ -28,34 +28,34 @@ struct CredentialTests {
     #expect(request?.unit == "a.service" && request?.name == "\u{fffd}")
   }
 
-  /// A peer, and the group of credentials that it gets for `web.service`; nil if it is refused.
+  /// A peer, and whether it gets credentials of `web.service`.
   private struct Row {
     var user: UInt32 = 0
     var unit: Text? = "web.service"
     var owner: UInt32?
     var container: Text?
     var hasOtherNamespaces = false
-    var group: Text?
+    var isServed = false
   }
 
-  @Test func `only the service manager, in the unit's cgroup, gets the group`() throws {
+  @Test func `only the service manager, in the unit's cgroup, is served`() throws {
     let rows = [
-      Row(group: "unit:web.service"),
+      Row(isServed: true),
       Row(user: 1000), Row(user: 33), Row(unit: nil), Row(unit: "other.service"), Row(container: "box"),
       Row(hasOtherNamespaces: true),
-      Row(user: 1000, owner: 1000, group: "unit:web.service@1000"),
+      Row(user: 1000, owner: 1000, isServed: true),
       Row(user: 1000, unit: "other.service", owner: 1000),
       // Another user counts as outside of the service of its owner.
       Row(user: 1001, owner: 1000), Row(user: 0, owner: 1000),
       Row(user: 1000, owner: 1000, container: "box"), Row(user: 1000, owner: 1000, hasOtherNamespaces: true),
-      Row(user: 0, owner: 0, group: "unit:web.service@0"),
+      Row(user: 0, owner: 0, isServed: true),
     ]
     let request = try #require(parsed("0/unit/web.service/b"))
     for row in rows {
       let place = PeerPlace(
         unit: row.unit, owner: row.owner, container: row.container, hasOtherNamespaces: row.hasOtherNamespaces)
       let peer = Peer(userID: row.user, groupID: 0, processID: 1, place: place, isAdmin: row.user == 0)
-      #expect((try? request.group(for: peer)) == row.group, "\(row)")
+      #expect((try? request.content(for: peer)) == (row.isServed ? .secret : nil), "\(row)")
     }
   }
 
@@ -63,7 +63,7 @@ struct CredentialTests {
   func `units of identityd get none`(unit: String) throws {
     let peer = Peer(userID: 0, groupID: 0, processID: 1, place: PeerPlace(unit: Text(unit)), isAdmin: true)
     #expect(throws: Refusal.conflict("identityd gives no credentials to its own units")) {
-      try #require(parsed("0/unit/\(unit)/b")).group(for: peer)
+      try #require(parsed("0/unit/\(unit)/b")).content(for: peer)
     }
   }
 
@@ -78,8 +78,18 @@ struct CredentialTests {
     #expect(CredentialRequest.unit(of: Text(group)) == nil)
   }
 
-  @Test func `reserved names are refused`() throws {
+  @Test func `reserved names stand for identifiers, or are refused`() throws {
     let peer = Peer(userID: 0, groupID: 0, processID: 1, place: PeerPlace(unit: "web.service"), isAdmin: true)
-    #expect(throws: Refusal.self) { try #require(parsed("0/unit/web.service/identityd.device")).group(for: peer) }
+    func content(_ name: String) throws -> CredentialRequest.Content {
+      try #require(parsed("0/unit/web.service/\(name)")).content(for: peer)
+    }
+    for identifier in CredentialRequest.Identifier.allCases {
+      #expect(try content("identityd.\(identifier.rawValue)") == .identifier(identifier))
+    }
+    for name in ["identityd.", "identityd.key", "identityd.Device", "identityd.device.x", "identityd.proof.x"] {
+      #expect(throws: Refusal.self, "\(name)") { try content(name) }
+    }
+    #expect(try content("identityd") == .secret)
+    #expect(try content("x.identityd.device") == .secret)
   }
 }

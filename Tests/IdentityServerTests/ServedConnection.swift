@@ -50,8 +50,12 @@ final class ServedConnection {
     let processes = PeerProcesses(readiness)
     closer = ConnectionCloser(
       connections, scheduler, dispatcher, publisher, handover, processes, measurements, readiness, loop, log)
+    let credentials = CredentialAnswers(connections, scheduler, dispatcher, encoder, measurements, loop) { peer, _ in
+      peer
+    }
     service = ConnectionService(
-      connections, scheduler, dispatcher, encoder, publisher, handover, processes, closer, known, readiness)
+      connections, scheduler, dispatcher, encoder, publisher, handover, processes, closer, credentials, known, readiness
+    )
     var ends: [Int32] = [0, 0]
     let kind = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
     try system("socketpair") { unsafe socketpair(AF_UNIX, kind, 0, &ends) }

@@ -227,4 +227,137 @@ extension SystemTests {
       """)
     #expect(outcome == "100", "\(outcome)")
   }
+
+  /// A service that compares each identifier among its credentials with the answer that it gets itself. The file has no
+  /// line feed.
+  private static let comparison = """
+    [Service]
+    Type=oneshot
+    \(identifiers.map { "LoadCredential=identityd.\($0):\(socket)" }.joined(separator: "\n"))
+    StandardOutput=truncate:/run/out/%n
+    ExecStart=/bin/sh -euc 'for name in \(identifiers.joined(separator: " ")); do \
+      printf "%%s\\n" "$(identityctl get $name)" | cmp - "$CREDENTIALS_DIRECTORY/identityd.$name" 2>&1 || true; done; \
+      identityctl --json whoami'
+    """
+  private static let identifiers = ["device", "installation", "vendor", "boot", "session"]
+
+  @Test(arguments: Container.suites)
+  func `a service gets the identifiers of the app that it is`(suite: String) async throws {
+    let system = try await Container.ready(suite)
+    try await system.shell(
+      """
+      id --user guest >/dev/null 2>&1 || useradd --create-home guest
+      mkdir -p /run/out
+      """)
+    let guest = try await system.shell("id --user guest")
+    try await system.write(
+      "[App]\nUnit=claimed.service\nVendor=org.example\nDeviceIdentifier=app",
+      to: "\(Container.manifests)/org.example.claimed.app")
+    try await system.write(
+      "[App]\nUnit=shared.service\nUser=guest", to: "\(Container.manifests)/org.example.shared.app")
+    // The last one is the app of the manifest only as the user that it names.
+    let kinds = [
+      ("root.service", "", "unit:root.service"), ("dynamic.service", "DynamicUser=yes", "unit:dynamic.service"),
+      ("named.service", "DynamicUser=yes\nUser=some-name", "unit:named.service"),
+      ("system.service", "User=daemon", "unit:system.service:1"),
+      ("regular.service", "User=guest", "unit:regular.service:\(guest)"),
+      ("number.service", "User=\(guest)", "unit:number.service:\(guest)"),
+      ("below.service", "User=guest\nDelegate=yes", "unit:below.service:\(guest)"),
+      ("claimed.service", "User=daemon", "org.example.claimed"), ("shared.service", "User=guest", "org.example.shared"),
+    ]
+    for (unit, settings, _) in kinds {
+      try await system.write("\(Self.comparison)\n\(settings)", to: "/run/systemd/system/\(unit)")
+    }
+    try await system.shell("systemctl daemon-reload")
+    try await eventually("the manifests are read") {
+      try await system.shell("identityctl app list").contains("org.example.shared")
+    }
+    for (unit, _, app) in kinds {
+      let lines = try await system.shell("systemctl start \(unit); cat /run/out/\(unit)").split(separator: "\n")
+      // Only the line feed is missing, five times.
+      #expect(lines.count == 6 && lines.dropLast().allSatisfy { $0.contains("EOF on") }, "\(unit): \(lines)")
+      #expect(lines.last?.contains("\"app\":\"\(app)\"") == true, "\(unit): \(lines)")
+    }
+    // Another user after a change of the unit is another app.
+    try await system.write("\(Self.comparison)\nUser=guest", to: "/run/systemd/system/root.service")
+    let changed = try await system.shell(
+      "systemctl daemon-reload; systemctl start root.service; cat /run/out/root.service")
+    #expect(changed.contains("unit:root.service:\(guest)") && changed.split(separator: "\n").count == 6, "\(changed)")
+    // A service of a user's manager.
+    try await system.shell(
+      "mkdir -p /home/guest/.config/systemd/user; loginctl enable-linger guest; systemctl start user@\(guest).service")
+    try await system.write(
+      Self.comparison.replacing("/run/out/%n", with: "/home/guest/out"),
+      to: "/home/guest/.config/systemd/user/own.service")
+    let own = try await system.shell(
+      """
+      chown --recursive guest /home/guest/.config
+      setpriv --reuid=guest --regid=guest --init-groups env XDG_RUNTIME_DIR=/run/user/\(guest) \
+        sh -euc 'systemctl --user daemon-reload; systemctl --user start own.service'
+      cat /home/guest/out; loginctl disable-linger guest
+      """)
+    #expect(own.contains("unit:own.service@\(guest)") && own.split(separator: "\n").count == 6, "\(own)")
+    try await system.shell(
+      "rm /run/systemd/system/*.service \(Container.manifests)/org.example.*.app; systemctl daemon-reload")
+  }
+
+  @Test(arguments: Container.suites)
+  func `a service starts with no other identifier than its own`(suite: String) async throws {
+    let system = try await Container.ready(suite)
+    func start(_ name: String, _ unit: String) async throws -> (status: Int32, log: String) {
+      let now = try await system.now()
+      let outcome = try await system.attempt(
+        "systemd-run --quiet --wait --collect --unit=\(unit) --property=LoadCredential=\(name):\(Self.socket) true")
+      return (outcome.status, try await system.journal(since: now).joined(separator: "\n"))
+    }
+    #expect(try await start("identityd.device", "usual").status == 0)
+    let reserved = try await start("identityd.proof.vault", "reserved")
+    #expect(reserved.status != 0 && reserved.log.contains("this version knows identityd.device, "), "\(reserved)")
+    // Without the bus, the app is not known.
+    try await system.write("[Service]\nInaccessiblePaths=-/run/dbus", to: "\(Container.dropIns)/test.conf")
+    try await system.shell("systemctl daemon-reload; systemctl restart identityd.service")
+    let unknown = try await start("identityd.installation", "unknown")
+    #expect(unknown.status != 0 && unknown.log.contains("the user of the unit is not known"), "\(unknown)")
+    try await system.shell("rm -r \(Container.dropIns); systemctl daemon-reload; systemctl restart identityd.service")
+    // A bus that does not answer delays nobody else.
+    try await system.write(
+      "\(Self.comparison)\nUser=daemon", to: "/run/systemd/system/late.service")
+    let now = try await system.now()
+    let result = try await system.shell(
+      """
+      mkdir -p /run/out
+      systemctl daemon-reload
+      # Also if the rest fails: systemd-run, which runs this script, needs the bus.
+      trap 'systemctl kill --signal=CONT dbus.service' EXIT
+      systemctl kill --signal=STOP dbus.service
+      systemctl start --no-block late.service
+      for try in $(seq 20); do timeout 2 identityctl get device >/dev/null; done
+      tries=0
+      until [ "$(systemctl show --property=Result --value late.service)" != success ]; do
+        tries=$((tries + 1)); [ $tries -lt 600 ]; sleep 0.1
+      done
+      """)
+    #expect(result == "")
+    try await eventually("the journal has the reason") {
+      try await system.journal(since: now).contains { $0.contains("the user of the unit is not known") }
+    }
+    #expect(try await system.attempt("systemctl start late.service").status == 0)
+    // Many at once, over a restart of the daemon.
+    try await system.write(
+      "\(Self.comparison)\nUser=daemon", to: "/run/systemd/system/many@.service")
+    let count = try await system.shell(
+      """
+      mkdir -p /run/out
+      systemctl daemon-reload
+      for round in 1 2 3 4 5; do
+        systemctl start $(seq --format="many@$round-%g.service" 60) &
+        start=$!
+        sleep 0.$round; systemctl restart identityd.service
+        wait $start
+      done
+      cat /run/out/many@*.service | grep --count 'EOF on'
+      rm /run/systemd/system/many@.service /run/systemd/system/late.service; systemctl daemon-reload
+      """)
+    #expect(count == "1500")
+  }
 }

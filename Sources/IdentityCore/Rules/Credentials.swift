@@ -2,7 +2,7 @@
 
 extension RegistryCommand {
   /// Reads a credential for the service manager. No verb leads here, so the rule checks no rights: the caller has
-  /// compared the request with the attested peer; see ``CredentialRequest/group(for:)``.
+  /// compared the request with the attested peer; see ``CredentialRequest/content(for:)``.
   package static func readCredential(of group: Text, _ name: Text) -> Self {
     Self(ReadCredentialRule(group: group, name: name))
   }

@@ -57,6 +57,9 @@ final class Admission {
 
   // MARK: Accepting
 
+  /// Returns the peer that the main process of a peer's service is.
+  func mainProcess(of peer: Peer, userID: UInt32) -> Peer { rules.mainProcess(of: peer, userID: userID) }
+
   /// Begins to accept connections.
   func open() throws(SystemError) {
     try readiness.add(listener.number, .read, token: LoopToken.listener)

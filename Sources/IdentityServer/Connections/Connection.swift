@@ -223,14 +223,18 @@ extension Connection {
     var hasFleetOpen = false
     var backupTime: Timestamp?
     var credential: CredentialRequest?
+    var subject: Peer?
 
     /// Not `!= nil`, which would compare subscriptions, because they are equatable.
     var isSubscribed: Bool {
       if case .some = subscription { true } else { false }
     }
 
+    private var hasSubject: Bool { if case .some = subject { true } else { false } }
+
     var isEmpty: Bool {
       outgoing == nil && !isSubscribed && keptShape == nil && !hasFleetOpen && backupTime == nil && credential == nil
+        && !hasSubject
     }
   }
 
@@ -288,6 +292,13 @@ extension Connection {
   var credential: CredentialRequest? {
     get { particulars?.credential }
     set { change(newValue != nil) { $0.credential = newValue } }
+  }
+
+  /// The peer that answers are about: the peer of the connection, or the main process of the unit for which a service
+  /// manager requests an identifier.
+  var subject: Peer {
+    get { particulars?.subject ?? peer }
+    set { change(true) { $0.subject = newValue } }
   }
 
   /// The subscription, if any.

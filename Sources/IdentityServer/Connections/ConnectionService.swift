@@ -16,6 +16,7 @@ final class ConnectionService: TurnService {
   private let handover: Handover
   private let processes: PeerProcesses
   private let closer: ConnectionCloser
+  private let credentials: CredentialAnswers
   private let known: KnownAnswers
   private let readiness: ReadinessSet
   /// The buffer for received bytes.
@@ -26,7 +27,7 @@ final class ConnectionService: TurnService {
   init(
     _ connections: ConnectionTable, _ scheduler: TurnScheduler, _ dispatcher: RequestDispatcher,
     _ encoder: AnswerEncoder, _ publisher: Publisher, _ handover: Handover, _ processes: PeerProcesses,
-    _ closer: ConnectionCloser, _ known: KnownAnswers, _ readiness: ReadinessSet
+    _ closer: ConnectionCloser, _ credentials: CredentialAnswers, _ known: KnownAnswers, _ readiness: ReadinessSet
   ) {
     self.connections = connections
     self.scheduler = scheduler
@@ -36,6 +37,7 @@ final class ConnectionService: TurnService {
     self.handover = handover
     self.processes = processes
     self.closer = closer
+    self.credentials = credentials
     self.known = known
     self.readiness = readiness
   }
@@ -112,7 +114,7 @@ final class ConnectionService: TurnService {
     for connection in connections.all {
       watchProcess(of: connection)
       guard connections[connection.token] === connection else { continue }
-      dispatcher.answerCredentialLeft(by: connection)
+      credentials.answerLeft(by: connection)
       advance(connection)
     }
   }
@@ -156,8 +158,7 @@ final class ConnectionService: TurnService {
       guard let arrived else { return advance(connection) }
       if isAtRest, arrived == 0 {
         _ = connection.session.receive(0)
-        let isCredential = connection.requests == 0 && dispatcher.answerCredential(of: connection)
-        return isCredential ? advance(connection) : closer.end(connection)
+        return connection.requests == 0 && credentials.answer(connection) ? advance(connection) : closer.end(connection)
       }
       var answered = 0
       if isAtRest, !connection.mayHaveInput {
@@ -315,7 +316,7 @@ final class ConnectionService: TurnService {
     case .end: closer.end(connection)
     case .close: closer.close(connection)
     case .park:
-      dispatcher.markFailing(connection)
+      credentials.markFailing(connection)
       closer.park(connection)
       // Events from here on are for the next run.
       try? updateInterest(of: connection)
@@ -363,11 +364,10 @@ final class ConnectionService: TurnService {
       bytes.wipe()
       connection.session.finishAnswer()
     }
-    guard bytes.capacity > spareOutput.capacity, bytes.capacity <= connection.share.limits.outputPerConnection else {
-      return
+    if bytes.capacity > spareOutput.capacity, bytes.capacity <= connection.share.limits.outputPerConnection {
+      bytes.removeAll(keepingCapacity: true)
+      spareOutput = bytes
     }
-    bytes.removeAll(keepingCapacity: true)
-    spareOutput = bytes
   }
 
   /// Tells the kernel which events to report. Room in the socket is reported only while output is pending: otherwise each

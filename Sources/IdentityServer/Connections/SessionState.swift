@@ -67,6 +67,8 @@ struct SessionState: Equatable, Sendable {
     /// The answer that makes the start of a unit fail is written in pieces, each after the client has read the one
     /// before. While it waits for its turn, nothing is written.
     case failure(waits: Bool)
+    /// The service manager is asked about the peer. Nothing is written until it has answered.
+    case lookup
   }
 
   private(set) var phase = Phase.serving
@@ -143,6 +145,9 @@ extension SessionState {
   /// The answer that makes the start of a unit fail is to be written, or to wait for its turn.
   mutating func beginFailure(waits: Bool) { answer = .failure(waits: waits) }
 
+  /// The service manager was asked about the peer.
+  mutating func beginLookup() { answer = .lookup }
+
   /// All of a backup is in the output. Nothing more is carried out until the client has read it.
   mutating func awaitReader() { if case .backup = answer { answer = .unread } }
 
@@ -182,7 +187,7 @@ extension SessionState {
   var hasLongAnswer: Bool {
     switch answer {
     case .gathering, .search, .rows, .backup, .failure(waits: false): true
-    case .none, .writer, .secret, .unread, .failure(waits: true): false
+    case .none, .writer, .secret, .unread, .failure(waits: true), .lookup: false
     }
   }
 
@@ -190,12 +195,15 @@ extension SessionState {
   var isWrittenAhead: Bool {
     switch answer {
     case .gathering, .search, .rows: true
-    case .none, .writer, .secret, .backup, .unread, .failure: false
+    case .none, .writer, .secret, .backup, .unread, .failure, .lookup: false
     }
   }
 
   /// Whether the answer that makes the start of a unit fail is under way, or waits for its turn.
   var isFailing: Bool { if case .failure = answer { true } else { false } }
+
+  /// Whether the service manager is asked about the peer.
+  var isLookup: Bool { if case .lookup = answer { true } else { false } }
 
   /// Whether the objects of a change are looked for.
   var isSearching: Bool { if case .search = answer { true } else { false } }
@@ -269,7 +277,7 @@ extension SessionState {
     return switch answer {
     case .none: true
     case .writer(let jobs, last: nil): jobs < most
-    case .writer, .secret, .gathering, .search, .rows, .backup, .unread, .failure: false
+    case .writer, .secret, .gathering, .search, .rows, .backup, .unread, .failure, .lookup: false
     }
   }
 
@@ -278,7 +286,7 @@ extension SessionState {
     guard case .serving = phase else { return false }
     return switch answer {
     case .none, .writer: true
-    case .secret, .gathering, .search, .rows, .backup, .unread, .failure: false
+    case .secret, .gathering, .search, .rows, .backup, .unread, .failure, .lookup: false
     }
   }
 
@@ -287,7 +295,7 @@ extension SessionState {
     switch answer {
     case .gathering, .search, .rows: true
     case .backup, .failure(waits: false): !hasOutput
-    case .none, .writer, .secret, .unread, .failure(waits: true): false
+    case .none, .writer, .secret, .unread, .failure(waits: true), .lookup: false
     }
   }
 

@@ -34,13 +34,22 @@ final class AnswerEncoder {
   func append(_ reply: Reply, _ verb: Int, to connection: Connection) throws(Refusal) -> Bool {
     guard reply.secrets.isEmpty else { return try appendStored(reply, verb, to: connection) }
     guard reply.hasRows else {
-      reply.append(to: &connection.output)
+      appendPlain(reply, to: connection)
       return true
     }
     var rest = reply
     let length = connection.output.count + connections.turn.pieceLength
     if try !appendPiece(of: &rest, to: &connection.output, upTo: length) { connection.begin(.reply(rest, verb: verb)) }
     return true
+  }
+
+  /// Appends an answer without secrets and rows. To the request for a credential, its first word alone is the answer.
+  private func appendPlain(_ reply: Reply, to connection: Connection) {
+    if connection.credential == nil {
+      reply.append(to: &connection.output)
+    } else {
+      reply.appendFirstWord(to: &connection.output)
+    }
   }
 
   /// Appends rows until the output has a length or the time of a turn is over.
@@ -58,7 +67,7 @@ final class AnswerEncoder {
   /// Appends the writer's answer, or starts sending the backup that the answer contains.
   func append(_ answer: WriterReport.Answer, to connection: Connection) {
     if let backup = answer.backup { return connection.begin(.backup(backup)) }
-    guard let secret = answer.secrets.first else { return answer.reply.append(to: &connection.output) }
+    guard let secret = answer.secrets.first else { return appendPlain(answer.reply, to: connection) }
     // The answer was counted when it arrived.
     guard !answer.reply.hasRows else { return gather(answer.reply, answer.secrets, nil, in: connection) }
     do throws(Refusal) {

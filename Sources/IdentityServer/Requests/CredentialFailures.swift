@@ -126,13 +126,3 @@ final class CredentialFailures {
     return left > zeros.count ? .zeros(left: left - zeros.count) : nil
   }
 }
-
-extension CredentialRequest {
-  /// Reads the request of a service manager from the name of its socket.
-  ///
-  /// - Returns: nil if the peer has no such name.
-  init?(of socket: borrowing Descriptor) {
-    guard let name = try? socket.abstractNameOfPeer() else { return nil }
-    self.init(peerName: name)
-  }
-}

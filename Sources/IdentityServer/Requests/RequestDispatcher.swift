@@ -131,7 +131,7 @@ final class RequestDispatcher {
   ///
   /// - Returns: whether the answer is in the output, or begun.
   private func answer(_ command: RegistryCommand, _ verb: Int, _ connection: Connection) throws(Refusal) -> Bool {
-    guard let reply = try state.registry.answer(command, for: connection.peer, in: surroundings),
+    guard let reply = try state.registry.answer(command, for: connection.subject, in: surroundings),
       try encoder.append(reply, verb, to: connection)
     else { return false }
     if command.rule.answerKind == .lease { lease.settle(connection, isOpen: true) }
@@ -215,48 +215,14 @@ final class RequestDispatcher {
     failures.end(for: connection)
   }
 
-  // MARK: Credentials
-
-  /// Answers a connection that has ended its input without a request, if a service manager requests a credential with it.
-  ///
-  /// - Returns: whether the connection is such a request. Its answer is in the output, or follows.
-  func answerCredential(of connection: Connection) -> Bool {
-    guard let request = CredentialRequest(of: connection.descriptor) else { return false }
-    do throws(Refusal) {
-      connection.credential = CredentialRequest.mayBeManager(connection.peer) ? request : nil
-      let command = RegistryCommand.readCredential(of: try request.group(for: connection.peer), request.name)
-      _ = try carryOut(command, Self.readVerb, connection)
-      if connection.session.hasSecret { measurements.countAnswer(to: Self.readVerb, nil) }
-    } catch {
-      encoder.refuse(error, to: connection)
-      measurements.countAnswer(to: Self.readVerb, error.code)
+  /// Answers a service manager, or sends its request to the writer.
+  func answer(_ command: Command, _ verb: Int, _ connection: Connection) throws(Refusal) {
+    switch command {
+    case .local(let command): try answer(command, verb, connection)
+    case .registry(let command): _ = try carryOut(command, verb, connection)
+    case .store(let command): try submit(.store(command), verb, of: connection)
     }
-    return true
   }
-
-  /// Answers the request for a credential that the last run has read and not answered, if the connection is one.
-  func answerCredentialLeft(by connection: Connection) {
-    guard connection.session.hasEnded, !connection.hasInput, !connection.hasOutput else { return }
-    guard connection.session.isClosing else {
-      _ = answerCredential(of: connection)
-      return
-    }
-    guard let request = CredentialRequest(of: connection.descriptor) else { return }
-    connection.credential = request
-    encoder.refuse(.unavailable("the daemon was restarted within its answer"), to: connection)
-  }
-
-  /// Marks a connection for the next run, which then sends a whole answer that makes the start of a unit fail. It may have
-  /// got a part of one, so no secret may follow.
-  func markFailing(_ connection: Connection) {
-    guard connection.session.isFailing, connection.outgoing != nil else { return }
-    connection.output = []
-    connection.sent = 0
-    connection.session.close()
-  }
-
-  /// The index of the verb that reads an item, which a request for a credential counts as.
-  private static let readVerb = VerbTable.verbs.firstIndex { $0.words == "item read" } ?? Measurements.noVerb
 
   /// Has the writer record the time of a backup, once the client has read all of it. The connection then goes on.
   ///
@@ -296,7 +262,7 @@ final class RequestDispatcher {
     writer.submit(
       Job(
         connection: connection.token, work: work, verb: verb, started: Clock.monotonicMicroseconds,
-        peer: connection.peer, principal: connection.held.principal, isShared: connections.isShared))
+        peer: connection.subject, principal: connection.held.principal, isShared: connections.isShared))
   }
 
   // MARK: Local requests
@@ -323,7 +289,8 @@ final class RequestDispatcher {
     case .stats(ofApps: false): statistics.answer(for: connection.peer).append(to: &connection.output)
     case .stats(ofApps: true): statistics.answerOfApps(for: connection).append(to: &connection.output)
     case .derived(let identifier):
-      try lifetimes.answer(identifier, for: connection.peer, state.registry).append(to: &connection.output)
+      let reply = try lifetimes.answer(identifier, for: connection.subject, state.registry)
+      _ = try encoder.append(reply, verb, to: connection)
     case .subscribe(let topics, let since, let snapshot):
       let reply = try publisher.subscribe(connection, to: topics, since: since, snapshot: snapshot)
       _ = try encoder.append(reply, verb, to: connection)
