@@ -26,6 +26,7 @@ package struct CredentialRequest: Equatable, Sendable {
     /// The identifier of the app that the main process of the unit is.
     case identifier(Identifier)
   }
+
   private static let middle = Array("/unit/".utf8)
   /// The greatest number of digits in the name: the service manager writes 64 random bits without leading zeros.
   private static let mostDigits = 16

@@ -78,6 +78,14 @@ package struct CommandLine: Equatable, Sendable {
   /// Parses arguments, which do not include the program's own name.
   package init(_ arguments: [String], _ known: [Option]) throws(UsageError) { try parse(arguments, known) }
 
+  /// Parses arguments of a program that takes only options.
+  package init(_ arguments: [String], onlyOptions known: [Option], of program: String) throws(UsageError) {
+    try parse(arguments, known)
+    if let word = words.first {
+      throw UsageError("unexpected argument '\(word)'; \(program) takes only options")
+    }
+  }
+
   /// Parses arguments, which do not include the program's own name.
   ///
   /// After a wrong option, parsing goes on, so that ``options`` has all other options when this throws.

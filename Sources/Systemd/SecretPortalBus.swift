@@ -128,9 +128,9 @@ import Glibc
       var handle: UnsafePointer<CChar>?
       var appID: UnsafePointer<CChar>?
       var descriptor: Int32 = -1
-      try unsafe read("o", of: message, into: &handle)
-      try unsafe read("s", of: message, into: &appID)
-      try unsafe read("h", of: message, into: &descriptor)
+      try unsafe readValue("o", of: message, into: &handle)
+      try unsafe readValue("s", of: message, into: &appID)
+      try unsafe readValue("h", of: message, into: &descriptor)
       let text = unsafe appID.map { unsafe String(cString: $0) } ?? ""
       let response: Response = portal.deliver(text, descriptor) ? .success : .failure
       unsafe portal.answers.append(Answer(message: sd_bus_message_ref(message), response: response, due: now + delay))
@@ -138,12 +138,6 @@ import Glibc
     } catch {
       return -error.code
     }
-  }
-
-  private static func read<Value: BitwiseCopyable>(
-    _ type: Unicode.Scalar, of message: OpaquePointer, into value: inout Value
-  ) throws(SystemdError) {
-    try checked("sd_bus_message_read_basic", unsafe sd_bus_message_read_basic(message, CChar(type.value), &value))
   }
 
   /// Sends an answer with an empty dictionary of results.

@@ -89,7 +89,7 @@ import Glibc
     case isDynamic = "DynamicUser"
 
     /// The type on the bus.
-    var type: String {
+    var type: Unicode.Scalar {
       switch self {
       case .userID: "u"
       case .user: "s"
@@ -165,19 +165,19 @@ import Glibc
         }
         try checked(
           "sd_bus_message_enter_container",
-          unsafe sd_bus_message_enter_container(message, CChar(SD_BUS_TYPE_VARIANT), property.type))
+          unsafe sd_bus_message_enter_container(message, CChar(SD_BUS_TYPE_VARIANT), "\(property.type)"))
         switch property {
         case .userID:
           var number: UInt32 = .max
-          try unsafe read(message, into: &number)
+          try unsafe readValue(property.type, of: message, into: &number)
           if number == .max { try askNext(.user) } else { end(.success(number)) }
         case .user:
           var name: UnsafePointer<CChar>?
-          try unsafe read(message, into: &name)
+          try unsafe readValue(property.type, of: message, into: &name)
           if let name = unsafe name, unsafe name.pointee != 0 { endWithoutUser() } else { try askNext(.isDynamic) }
         case .isDynamic:
           var isDynamic: Int32 = 1
-          try unsafe read(message, into: &isDynamic)
+          try unsafe readValue(property.type, of: message, into: &isDynamic)
           if isDynamic == 0 { end(.success(0)) } else { endWithoutUser() }
         }
       } catch {
@@ -195,10 +195,5 @@ import Glibc
     }
 
     private func end(_ result: Result<UInt32, Failure>) { users.end(self, result) }
-
-    private func read<Value: BitwiseCopyable>(_ message: OpaquePointer, into value: inout Value) throws(SystemdError) {
-      let type = property.type.utf8.first.map { CChar($0) } ?? 0
-      try checked("sd_bus_message_read_basic", unsafe sd_bus_message_read_basic(message, type, &value))
-    }
   }
 }

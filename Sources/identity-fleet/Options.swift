@@ -31,10 +31,7 @@ struct Options {
   let showsHelp: Bool
 
   init(_ arguments: [String]) throws(CommandLine.UsageError) {
-    let line = try CommandLine(arguments, Self.known)
-    if let word = line.words.first {
-      throw CommandLine.UsageError("unexpected argument '\(word)'; identity-fleet takes only options")
-    }
+    let line = try CommandLine(arguments, onlyOptions: Self.known, of: "identity-fleet")
     configurationFile = line.options["config"]
     daemon = line.options["daemon"]
     socket = line.options["socket"]

@@ -25,10 +25,7 @@ struct Options {
   let showsHelp: Bool
 
   init(_ arguments: [String]) throws(CommandLine.UsageError) {
-    let line = try CommandLine(arguments, Self.known)
-    if let word = line.words.first {
-      throw CommandLine.UsageError("unexpected argument '\(word)'; identity-portal takes only options")
-    }
+    let line = try CommandLine(arguments, onlyOptions: Self.known, of: "identity-portal")
     daemon = line.options["daemon"]
     showsVersion = line.options["version"] != nil
     showsHelp = line.options["help"] != nil

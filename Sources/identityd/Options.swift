@@ -35,10 +35,7 @@ struct Options {
   let showsHelp: Bool
 
   init(_ arguments: [String]) throws(CommandLine.UsageError) {
-    let line = try CommandLine(arguments, Self.known)
-    if let word = line.words.first {
-      throw CommandLine.UsageError("unexpected argument '\(word)'; identityd takes only options")
-    }
+    let line = try CommandLine(arguments, onlyOptions: Self.known, of: "identityd")
     configurationFile = line.options["config"]
     stateDirectory = line.options["state-directory"]
     socket = line.options["socket"]

@@ -55,10 +55,10 @@ final class Admission {
   /// Applies new ranges of subordinate users to later connections.
   func use(_ subordinates: SubordinateUsers) { rules.subordinates = subordinates }
 
-  // MARK: Accepting
-
   /// Returns the peer that the main process of a peer's service is.
   func mainProcess(of peer: Peer, userID: UInt32) -> Peer { rules.mainProcess(of: peer, userID: userID) }
+
+  // MARK: Accepting
 
   /// Begins to accept connections.
   func open() throws(SystemError) {
