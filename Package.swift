@@ -91,6 +91,7 @@ let package = Package(
   targets: [
     // C: module maps, and declarations that the Glibc module hides.
     .target(name: "CLinux", cSettings: hardened),
+    .target(name: "CCrypto", cSettings: hardened),
     .systemLibrary(name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
     .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
     .target(name: "CStoreFiles", dependencies: ["CSQLite"], cSettings: hardened),
@@ -125,6 +126,10 @@ let package = Package(
 
     // The fleet's keys and seals.
     .target(name: "FleetSeal", dependencies: ["FleetWire", "IdentityCore", "CSodium"], swiftSettings: fast),
+
+    // Proofs: their keys, and the form in which they are signed and verified.
+    .target(
+      name: "Proofs", dependencies: ["IdentityWire", "LinuxSystem", "CCrypto", "CSodium"], swiftSettings: fast),
 
     // Passphrases and what they open: in identityctl, and in a backup that a machine is given at its first start. Not part
     // of the library, so that other programs need not link libsodium.
@@ -208,6 +213,9 @@ let package = Package(
       dependencies: [
         "ConfigurationFiles", "FleetCore", "FleetSeal", "FleetService", "FleetWire", "IdentityCore", "TestSupport",
       ],
+      swiftSettings: strict),
+    .testTarget(
+      name: "ProofsTests", dependencies: ["IdentityWire", "Proofs", "TestSupport"],
       swiftSettings: strict),
     .testTarget(name: "LinuxSystemTests", dependencies: ["LinuxSystem", "TestSupport"], swiftSettings: strict),
     .testTarget(name: "ClientSecretsTests", dependencies: ["ClientSecrets", "LinuxSystem"], swiftSettings: strict),

@@ -38,7 +38,7 @@ extension Verb.Field.Kind {
   /// Returns whether a text is a number in JSON (RFC 8259, section 6).
   ///
   /// Written without a regular expression, because each program would contain the whole engine (see Decisions/0036).
-  private static func isNumber(_ text: String) -> Bool {
+  static func isNumber(_ text: String) -> Bool {
     var rest = text.utf8[...]
     func take(_ characters: String) -> Bool {
       guard let first = rest.first, characters.utf8.contains(first) else { return false }

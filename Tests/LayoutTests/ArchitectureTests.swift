@@ -34,6 +34,7 @@ struct ArchitectureTests {
       "Systemd", "Glibc",
     ],
     "identity-portal": ["IdentityClient", "IdentityCore", "LinuxSystem", "Systemd", "Glibc"],
+    "Proofs": ["CCrypto", "CSodium", "IdentityWire", "LinuxSystem"],
     "ClientSecrets": ["CSodium", "LinuxSystem"],
     "IdentityClient": ["IdentityCore", "IdentityWire", "LinuxSystem"],
     "Doctor": ["IdentityCore", "IdentityWire", "IdentityClient", "LinuxSystem", "Glibc"],
@@ -65,7 +66,7 @@ struct ArchitectureTests {
 
   @Test func `every target has a layer`() throws {
     let folders = try FileManager.default.contentsOfDirectory(atPath: Tree.root.appending(path: "Sources").path)
-    let c: Set = ["CLinux", "CSystemd", "CSQLite", "CStoreFiles", "CSodium", "CInih", "CMosquitto"]
+    let c: Set = ["CLinux", "CCrypto", "CSystemd", "CSQLite", "CStoreFiles", "CSodium", "CInih", "CMosquitto"]
     #expect(Set(folders).subtracting(c) == Set(Self.allowed.keys))
   }
 

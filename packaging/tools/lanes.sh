@@ -97,7 +97,7 @@ leftovers() {
 # --- Sanitizers ----------------------------------------------------------------------------------------------------
 
 # Tests that run unsafe code in their own process.
-readonly ADDRESS_TESTS='^(LinuxSystem|Systemd|ConfigurationFiles|AppManifests|ClientSecrets|IdentityStore|FleetSeal|Mosquitto|IdentityFuzz)Tests\.|^IdentityServerTests\.(HandoverMemory|HandoverRecord|SealedHandover)Tests/'
+readonly ADDRESS_TESTS='^(LinuxSystem|Systemd|ConfigurationFiles|AppManifests|ClientSecrets|IdentityStore|FleetSeal|Mosquitto|Proofs|IdentityFuzz)Tests\.|^IdentityServerTests\.(HandoverMemory|HandoverRecord|SealedHandover)Tests/'
 # Tests that run code with threads in their own process.
 readonly THREAD_TESTS='^(IdentityClient|Library|Mosquitto)Tests\.|^IdentityServerTests\.(AppFolders|ConnectionService|ConnectionTable|LogThread|ThreadProgress)Tests/'
 

@@ -1,0 +1,236 @@
+#include "CCrypto.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <string.h>
+
+// The declarations of OpenSSL 3 that are used here: openssl/crypto.h, openssl/evp.h, openssl/ec.h, openssl/bn.h and
+// openssl/x509.h. The library keeps them within a major version (openssl-migration_guide(7)), and its name has that one.
+typedef struct {
+    const char *key;
+    unsigned int type;
+    void *data;
+    size_t size;
+    size_t returned;
+} parameter;
+
+static struct {
+    int (*init)(uint64_t options, const void *settings);
+    int (*secure_heap)(size_t size, size_t smallest);
+    void *(*new_context)(void);
+    void *(*make_key)(void *context, const char *queries, const char *type, ...);
+    void *(*read_key)(int type, void **key, const uint8_t **stored, long length, void *context, const char *queries);
+    void *(*to_pkcs8)(const void *key);
+    int (*write_pkcs8)(const void *pkcs8, uint8_t **stored);
+    void (*free_pkcs8)(void *pkcs8);
+    void (*free_key)(void *key);
+    int (*get_name)(const void *key, const char *name, char *text, size_t room, size_t *length);
+    int (*get_bytes)(const void *key, const char *name, uint8_t *bytes, size_t room, size_t *length);
+    void *(*new_key_context)(void *context, const char *name, const char *queries);
+    void (*free_key_context)(void *context);
+    int (*begin_from_data)(void *context);
+    int (*from_data)(void *context, void **key, int selection, parameter *parameters);
+    void *(*new_digest)(void);
+    void (*free_digest)(void *digest);
+    int (*begin_sign)(
+        void *digest, void **key_context, const char *name, void *context, const char *queries, void *key,
+        const parameter *parameters);
+    int (*sign)(void *digest, uint8_t *signature, size_t *room, const uint8_t *message, size_t length);
+    int (*begin_verify)(
+        void *digest, void **key_context, const char *name, void *context, const char *queries, void *key,
+        const parameter *parameters);
+    int (*verify)(void *digest, const uint8_t *signature, size_t count, const uint8_t *message, size_t length);
+    void *(*new_pair)(void);
+    void *(*read_pair)(void **pair, const uint8_t **der, long length);
+    int (*write_pair)(const void *pair, uint8_t **der);
+    int (*set_pair)(void *pair, void *r, void *s);
+    const void *(*pair_r)(const void *pair);
+    const void *(*pair_s)(const void *pair);
+    void (*free_pair)(void *pair);
+    void *(*read_number)(const uint8_t *bytes, int length, void *number);
+    int (*write_number)(const void *number, uint8_t *bytes, int length);
+    void (*free_number)(void *number);
+    void (*clear_errors)(void);
+} openssl;
+
+static void *context;
+
+// OPENSSL_INIT_NO_LOAD_CONFIG and OPENSSL_INIT_NO_ATEXIT: no configuration of the machine, and nothing at the exit.
+static const uint64_t init_options = 0x00000080 | 0x00080000;
+// Some 40 keys. A page of its memory is locked as soon as the library has it, so it counts for RLIMIT_MEMLOCK.
+static const size_t secure_heap = 16384, secure_smallest = 32;
+static const int ec_key = 408; // EVP_PKEY_EC
+static const int public_key = 0x02 | 0x84; // EVP_PKEY_PUBLIC_KEY: the point and the parameters of the curve
+// The length of an ECDSA signature on P-256 in DER is at most 72.
+enum { der_length = 80 };
+
+static void load(void) {
+    void *library = dlopen("libcrypto.so.3", RTLD_NOW | RTLD_LOCAL);
+    if (library == NULL) return;
+    const struct {
+        void *place;
+        const char *name;
+    } functions[] = {
+        {&openssl.init, "OPENSSL_init_crypto"},
+        {&openssl.secure_heap, "CRYPTO_secure_malloc_init"},
+        {&openssl.new_context, "OSSL_LIB_CTX_new"},
+        {&openssl.make_key, "EVP_PKEY_Q_keygen"},
+        {&openssl.read_key, "d2i_PrivateKey_ex"},
+        {&openssl.to_pkcs8, "EVP_PKEY2PKCS8"},
+        {&openssl.write_pkcs8, "i2d_PKCS8_PRIV_KEY_INFO"},
+        {&openssl.free_pkcs8, "PKCS8_PRIV_KEY_INFO_free"},
+        {&openssl.free_key, "EVP_PKEY_free"},
+        {&openssl.get_name, "EVP_PKEY_get_utf8_string_param"},
+        {&openssl.get_bytes, "EVP_PKEY_get_octet_string_param"},
+        {&openssl.new_key_context, "EVP_PKEY_CTX_new_from_name"},
+        {&openssl.free_key_context, "EVP_PKEY_CTX_free"},
+        {&openssl.begin_from_data, "EVP_PKEY_fromdata_init"},
+        {&openssl.from_data, "EVP_PKEY_fromdata"},
+        {&openssl.new_digest, "EVP_MD_CTX_new"},
+        {&openssl.free_digest, "EVP_MD_CTX_free"},
+        {&openssl.begin_sign, "EVP_DigestSignInit_ex"},
+        {&openssl.sign, "EVP_DigestSign"},
+        {&openssl.begin_verify, "EVP_DigestVerifyInit_ex"},
+        {&openssl.verify, "EVP_DigestVerify"},
+        {&openssl.new_pair, "ECDSA_SIG_new"},
+        {&openssl.read_pair, "d2i_ECDSA_SIG"},
+        {&openssl.write_pair, "i2d_ECDSA_SIG"},
+        {&openssl.set_pair, "ECDSA_SIG_set0"},
+        {&openssl.pair_r, "ECDSA_SIG_get0_r"},
+        {&openssl.pair_s, "ECDSA_SIG_get0_s"},
+        {&openssl.free_pair, "ECDSA_SIG_free"},
+        {&openssl.read_number, "BN_bin2bn"},
+        {&openssl.write_number, "BN_bn2binpad"},
+        {&openssl.free_number, "BN_free"},
+        {&openssl.clear_errors, "ERR_clear_error"},
+    };
+    for (size_t index = 0; index < sizeof functions / sizeof *functions; index++) {
+        void *found = dlsym(library, functions[index].name);
+        if (found == NULL) return;
+        memcpy(functions[index].place, &found, sizeof found);
+    }
+    if (openssl.init(init_options, NULL) != 1) return;
+    // 2 means that the memory cannot be locked, and it may then be swapped out. systemd encrypts no swap space.
+    if (openssl.secure_heap(secure_heap, secure_smallest) != 1) return;
+    context = openssl.new_context();
+}
+
+int ccrypto_load(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, load);
+    return context != NULL;
+}
+
+static ccrypto_key *checked(void *key) {
+    char group[32];
+    if (key == NULL) {
+        openssl.clear_errors();
+        return NULL;
+    }
+    if (openssl.get_name(key, "group", group, sizeof group, NULL) == 1 && strcmp(group, "prime256v1") == 0)
+        return key;
+    openssl.clear_errors();
+    openssl.free_key(key);
+    return NULL;
+}
+
+ccrypto_key *ccrypto_make_key(void) {
+    return ccrypto_load() ? checked(openssl.make_key(context, NULL, "EC", "prime256v1")) : NULL;
+}
+
+ccrypto_key *ccrypto_read_key(const uint8_t *stored, size_t length) {
+    if (length > CCRYPTO_PRIVATE_KEY || !ccrypto_load()) return NULL;
+    return checked(openssl.read_key(ec_key, NULL, &stored, (long)length, context, NULL));
+}
+
+size_t ccrypto_write_key(const ccrypto_key *key, uint8_t *stored) {
+    void *pkcs8 = openssl.to_pkcs8(key);
+    int length = pkcs8 == NULL ? 0 : openssl.write_pkcs8(pkcs8, NULL);
+    if (length < 0 || length > CCRYPTO_PRIVATE_KEY) length = 0;
+    if (length > 0) openssl.write_pkcs8(pkcs8, &stored);
+    openssl.free_pkcs8(pkcs8);
+    openssl.clear_errors();
+    return (size_t)length;
+}
+
+int ccrypto_public_key(const ccrypto_key *key, uint8_t point[CCRYPTO_POINT]) {
+    // The form of an uncompressed point: the byte 4, then both coordinates (SEC 1, section 2.3.3).
+    uint8_t bytes[1 + CCRYPTO_POINT];
+    size_t length = 0;
+    int isRead = openssl.get_bytes(key, "pub", bytes, sizeof bytes, &length) == 1 && length == sizeof bytes
+        && bytes[0] == 4;
+    openssl.clear_errors();
+    if (isRead) memcpy(point, bytes + 1, CCRYPTO_POINT);
+    return isRead;
+}
+
+void ccrypto_free_key(ccrypto_key *key) { openssl.free_key(key); }
+
+int ccrypto_sign(
+    const ccrypto_key *key, const uint8_t *message, size_t length, uint8_t signature[CCRYPTO_SIGNATURE]
+) {
+    uint8_t der[der_length];
+    const uint8_t *next = der;
+    size_t count = sizeof der;
+    void *pair = NULL, *digest = openssl.new_digest();
+    // Signing does not change the key, although the function takes any.
+    if (digest != NULL && openssl.begin_sign(digest, NULL, "SHA2-256", context, NULL, (void *)key, NULL) == 1
+        && openssl.sign(digest, der, &count, message, length) == 1)
+        pair = openssl.read_pair(NULL, &next, (long)count);
+    int isSigned = pair != NULL && openssl.write_number(openssl.pair_r(pair), signature, 32) == 32
+        && openssl.write_number(openssl.pair_s(pair), signature + 32, 32) == 32;
+    openssl.free_pair(pair);
+    openssl.free_digest(digest);
+    openssl.clear_errors();
+    return isSigned;
+}
+
+static void *key_of_point(const uint8_t point[CCRYPTO_POINT]) {
+    uint8_t bytes[1 + CCRYPTO_POINT] = {4};
+    memcpy(bytes + 1, point, CCRYPTO_POINT);
+    // OSSL_PARAM_UTF8_STRING is 4, OSSL_PARAM_OCTET_STRING 5; OSSL_PARAM_UNMODIFIED is the largest number.
+    parameter parameters[] = {
+        {"group", 4, "prime256v1", strlen("prime256v1"), (size_t)-1},
+        {"pub", 5, bytes, sizeof bytes, (size_t)-1},
+        {NULL, 0, NULL, 0, 0},
+    };
+    void *key = NULL, *making = openssl.new_key_context(context, "EC", NULL);
+    // Refuses a point that is not on the curve.
+    if (making != NULL && openssl.begin_from_data(making) == 1)
+        (void)openssl.from_data(making, &key, public_key, parameters);
+    openssl.free_key_context(making);
+    return key;
+}
+
+/// Writes a signature in DER. Returns its length, or 0.
+static size_t encode(const uint8_t signature[CCRYPTO_SIGNATURE], uint8_t der[der_length]) {
+    void *pair = openssl.new_pair();
+    void *r = openssl.read_number(signature, 32, NULL), *s = openssl.read_number(signature + 32, 32, NULL);
+    size_t count = 0;
+    if (pair != NULL && r != NULL && s != NULL && openssl.set_pair(pair, r, s) == 1) {
+        int length = openssl.write_pair(pair, NULL);
+        if (length > 0 && length <= der_length) count = (size_t)openssl.write_pair(pair, &der);
+    } else {
+        openssl.free_number(r);
+        openssl.free_number(s);
+    }
+    openssl.free_pair(pair);
+    return count;
+}
+
+int ccrypto_verify(
+    const uint8_t point[CCRYPTO_POINT], const uint8_t *message, size_t length,
+    const uint8_t signature[CCRYPTO_SIGNATURE]
+) {
+    if (!ccrypto_load()) return -1;
+    uint8_t der[der_length];
+    size_t count = encode(signature, der);
+    void *key = count == 0 ? NULL : key_of_point(point), *digest = openssl.new_digest();
+    int isValid = key != NULL && digest != NULL
+        && openssl.begin_verify(digest, NULL, "SHA2-256", context, NULL, key, NULL) == 1
+        && openssl.verify(digest, der, count, message, length) == 1;
+    openssl.free_digest(digest);
+    openssl.free_key(key);
+    openssl.clear_errors();
+    return isValid;
+}
