@@ -138,7 +138,9 @@ let package = Package(
     // COMPOSE: the daemon's loop, and the client's side of the socket.
     .target(
       name: "IdentityServer",
-      dependencies: ["Attestation", "IdentityCore", "IdentityWire", "IdentityStore", "LinuxSystem", "Systemd"],
+      dependencies: [
+        "Attestation", "IdentityCore", "IdentityWire", "IdentityStore", "LinuxSystem", "Proofs", "Systemd",
+      ],
       swiftSettings: fast),
     .target(
       name: "IdentityClient", dependencies: ["IdentityCore", "IdentityWire", "LinuxSystem"], swiftSettings: strict),
@@ -173,7 +175,7 @@ let package = Package(
       name: "identityctl",
       dependencies: [
         "ClientFormats", "ClientSecrets", "Doctor", "FleetSeal", "FleetWire", "IdentityCore", "IdentityWire",
-        "IdentityClient", "LinuxSystem",
+        "IdentityClient", "LinuxSystem", "Proofs",
       ],
       swiftSettings: strict, linkerSettings: lean),
 

@@ -56,6 +56,7 @@ struct ManifestSetting: Sendable {
       return names.allSatisfy(\.isManifestName) && result.accessGroups.count <= accessGroups
     },
     choice("DeviceIdentifier", \.deviceBinding),
+    choice("Proof", \.proofConsent),
     choice("VersionOrder", \.versionOrder),
     // A list: each line adds rights, and an empty value clears the list.
     ManifestSetting(name: "Rights", allowed: rightNames) { result, value, _ in

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
 // The declarations of OpenSSL 3 that are used here: openssl/crypto.h, openssl/evp.h, openssl/ec.h, openssl/bn.h and
@@ -30,12 +31,11 @@ static struct {
     void (*free_key_context)(void *context);
     int (*begin_from_data)(void *context);
     int (*from_data)(void *context, void **key, int selection, parameter *parameters);
+    void *(*new_signing)(void *context, void *key, const char *queries);
+    int (*begin_sign)(void *signing);
+    int (*sign)(void *signing, uint8_t *signature, size_t *room, const uint8_t *digest, size_t length);
     void *(*new_digest)(void);
     void (*free_digest)(void *digest);
-    int (*begin_sign)(
-        void *digest, void **key_context, const char *name, void *context, const char *queries, void *key,
-        const parameter *parameters);
-    int (*sign)(void *digest, uint8_t *signature, size_t *room, const uint8_t *message, size_t length);
     int (*begin_verify)(
         void *digest, void **key_context, const char *name, void *context, const char *queries, void *key,
         const parameter *parameters);
@@ -57,7 +57,7 @@ static void *context;
 
 // OPENSSL_INIT_NO_LOAD_CONFIG and OPENSSL_INIT_NO_ATEXIT: no configuration of the machine, and nothing at the exit.
 static const uint64_t init_options = 0x00000080 | 0x00080000;
-// Some 40 keys. A page of its memory is locked as soon as the library has it, so it counts for RLIMIT_MEMLOCK.
+// Room for some 40 keys. It counts for RLIMIT_MEMLOCK.
 static const size_t secure_heap = 16384, secure_smallest = 32;
 static const int ec_key = 408; // EVP_PKEY_EC
 static const int public_key = 0x02 | 0x84; // EVP_PKEY_PUBLIC_KEY: the point and the parameters of the curve
@@ -86,10 +86,11 @@ static void load(void) {
         {&openssl.free_key_context, "EVP_PKEY_CTX_free"},
         {&openssl.begin_from_data, "EVP_PKEY_fromdata_init"},
         {&openssl.from_data, "EVP_PKEY_fromdata"},
+        {&openssl.new_signing, "EVP_PKEY_CTX_new_from_pkey"},
+        {&openssl.begin_sign, "EVP_PKEY_sign_init"},
+        {&openssl.sign, "EVP_PKEY_sign"},
         {&openssl.new_digest, "EVP_MD_CTX_new"},
         {&openssl.free_digest, "EVP_MD_CTX_free"},
-        {&openssl.begin_sign, "EVP_DigestSignInit_ex"},
-        {&openssl.sign, "EVP_DigestSign"},
         {&openssl.begin_verify, "EVP_DigestVerifyInit_ex"},
         {&openssl.verify, "EVP_DigestVerify"},
         {&openssl.new_pair, "ECDSA_SIG_new"},
@@ -110,8 +111,9 @@ static void load(void) {
         memcpy(functions[index].place, &found, sizeof found);
     }
     if (openssl.init(init_options, NULL) != 1) return;
-    // 2 means that the memory cannot be locked, and it may then be swapped out. systemd encrypts no swap space.
-    if (openssl.secure_heap(secure_heap, secure_smallest) != 1) return;
+    // 2 means that the memory cannot be locked, as in a container that may lock none. It is left out of core dumps all the
+    // same. libsodium's memory, in which all other keys are, is not locked there either.
+    if (openssl.secure_heap(secure_heap, secure_smallest) < 1) return;
     context = openssl.new_context();
 }
 
@@ -121,30 +123,46 @@ int ccrypto_load(void) {
     return context != NULL;
 }
 
-static ccrypto_key *checked(void *key) {
+struct ccrypto_key {
+    void *key;
+    // Kept, because finding the algorithms again takes longer than a signature.
+    void *signing;
+    pthread_mutex_t lock;
+};
+
+/// Adopts a key of the library.
+static ccrypto_key *adopt(void *key) {
     char group[32];
-    if (key == NULL) {
-        openssl.clear_errors();
-        return NULL;
+    ccrypto_key *made = NULL;
+    if (key != NULL && openssl.get_name(key, "group", group, sizeof group, NULL) == 1
+        && strcmp(group, "prime256v1") == 0)
+        made = calloc(1, sizeof *made);
+    if (made != NULL) {
+        made->key = key;
+        made->signing = openssl.new_signing(context, key, NULL);
+        pthread_mutex_init(&made->lock, NULL);
+        if (made->signing == NULL || openssl.begin_sign(made->signing) != 1) {
+            ccrypto_free_key(made);
+            made = NULL;
+        }
+    } else {
+        openssl.free_key(key);
     }
-    if (openssl.get_name(key, "group", group, sizeof group, NULL) == 1 && strcmp(group, "prime256v1") == 0)
-        return key;
     openssl.clear_errors();
-    openssl.free_key(key);
-    return NULL;
+    return made;
 }
 
 ccrypto_key *ccrypto_make_key(void) {
-    return ccrypto_load() ? checked(openssl.make_key(context, NULL, "EC", "prime256v1")) : NULL;
+    return ccrypto_load() ? adopt(openssl.make_key(context, NULL, "EC", "prime256v1")) : NULL;
 }
 
 ccrypto_key *ccrypto_read_key(const uint8_t *stored, size_t length) {
     if (length > CCRYPTO_PRIVATE_KEY || !ccrypto_load()) return NULL;
-    return checked(openssl.read_key(ec_key, NULL, &stored, (long)length, context, NULL));
+    return adopt(openssl.read_key(ec_key, NULL, &stored, (long)length, context, NULL));
 }
 
 size_t ccrypto_write_key(const ccrypto_key *key, uint8_t *stored) {
-    void *pkcs8 = openssl.to_pkcs8(key);
+    void *pkcs8 = openssl.to_pkcs8(key->key);
     int length = pkcs8 == NULL ? 0 : openssl.write_pkcs8(pkcs8, NULL);
     if (length < 0 || length > CCRYPTO_PRIVATE_KEY) length = 0;
     if (length > 0) openssl.write_pkcs8(pkcs8, &stored);
@@ -157,30 +175,31 @@ int ccrypto_public_key(const ccrypto_key *key, uint8_t point[CCRYPTO_POINT]) {
     // The form of an uncompressed point: the byte 4, then both coordinates (SEC 1, section 2.3.3).
     uint8_t bytes[1 + CCRYPTO_POINT];
     size_t length = 0;
-    int isRead = openssl.get_bytes(key, "pub", bytes, sizeof bytes, &length) == 1 && length == sizeof bytes
+    int isRead = openssl.get_bytes(key->key, "pub", bytes, sizeof bytes, &length) == 1 && length == sizeof bytes
         && bytes[0] == 4;
     openssl.clear_errors();
     if (isRead) memcpy(point, bytes + 1, CCRYPTO_POINT);
     return isRead;
 }
 
-void ccrypto_free_key(ccrypto_key *key) { openssl.free_key(key); }
+void ccrypto_free_key(ccrypto_key *key) {
+    openssl.free_key_context(key->signing);
+    openssl.free_key(key->key);
+    pthread_mutex_destroy(&key->lock);
+    free(key);
+}
 
-int ccrypto_sign(
-    const ccrypto_key *key, const uint8_t *message, size_t length, uint8_t signature[CCRYPTO_SIGNATURE]
-) {
+int ccrypto_sign(ccrypto_key *key, const uint8_t digest[CCRYPTO_DIGEST], uint8_t signature[CCRYPTO_SIGNATURE]) {
     uint8_t der[der_length];
     const uint8_t *next = der;
     size_t count = sizeof der;
-    void *pair = NULL, *digest = openssl.new_digest();
-    // Signing does not change the key, although the function takes any.
-    if (digest != NULL && openssl.begin_sign(digest, NULL, "SHA2-256", context, NULL, (void *)key, NULL) == 1
-        && openssl.sign(digest, der, &count, message, length) == 1)
-        pair = openssl.read_pair(NULL, &next, (long)count);
-    int isSigned = pair != NULL && openssl.write_number(openssl.pair_r(pair), signature, 32) == 32
+    pthread_mutex_lock(&key->lock);
+    int isSigned = openssl.sign(key->signing, der, &count, digest, CCRYPTO_DIGEST) == 1;
+    pthread_mutex_unlock(&key->lock);
+    void *pair = isSigned ? openssl.read_pair(NULL, &next, (long)count) : NULL;
+    isSigned = pair != NULL && openssl.write_number(openssl.pair_r(pair), signature, 32) == 32
         && openssl.write_number(openssl.pair_s(pair), signature + 32, 32) == 32;
     openssl.free_pair(pair);
-    openssl.free_digest(digest);
     openssl.clear_errors();
     return isSigned;
 }

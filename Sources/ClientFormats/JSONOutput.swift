@@ -51,7 +51,7 @@ package struct JSONOutput {
 
   private func value(_ final: ReplyLine.Content, _ rows: [ReplyLine.Content], _ answer: Verb.Answer?) -> String {
     switch answer {
-    case .object(let line): object(final, line)
+    case .object(let line): document(final, line) ?? object(final, line)
     case .list(let line): list(rows, line)
     case .report(let line, let name, let row): object(final, line) { $0.add(name, list(rows, row)) }
     case .properties(let line): object(joined(rows), line)
@@ -60,6 +60,12 @@ package struct JSONOutput {
     // A verb of a later daemon.
     case .either, nil: rows.isEmpty ? object(final, Verb.Line()) : list(rows, Verb.Line())
     }
+  }
+
+  /// Returns the document that is the only value of an answer; nil for any other answer.
+  private func document(_ content: ReplyLine.Content, _ line: Verb.Line) -> String? {
+    guard case .document? = line.words.first?.kind, let text = content.words.first else { return nil }
+    return JSONValue(parsing: text.bytes)?.json
   }
 
   private func joined(_ rows: [ReplyLine.Content]) -> ReplyLine.Content {

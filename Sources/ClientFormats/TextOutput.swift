@@ -147,7 +147,7 @@ extension TextOutput {
   /// Whether a person can still use a value of this kind if it is cut.
   private static func isElastic(_ kind: Verb.Field.Kind) -> Bool {
     switch kind {
-    case .word, .list, .base64: true
+    case .word, .list, .base64, .document: true
     case .uuid, .time, .number, .boolean: false
     }
   }

@@ -72,6 +72,13 @@ package struct Check: Sendable {
       MasterKeyFacts($0).finding
     },
     Check(
+      "proof-key",
+      "The key of proofs, if there is one, can sign.",
+      facts: [.word("key"), .word("reason")]
+    ) {
+      ProofKeyFacts($0).finding
+    },
+    Check(
       "store",
       "The store is in order and writable, no file of it is missing, and none that was set aside is left.",
       facts: [.word("state"), .word("reason"), .word("directory"), .number("size"), .list("set-aside")]

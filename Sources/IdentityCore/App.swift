@@ -15,6 +15,8 @@ package enum AdmittedUsers: Equatable, Sendable {
 package enum Right: String, CaseIterable, Sendable {
   /// The right to keep the account and its devices up to date, and to renew the shared device identifier.
   case fleet
+  /// The right to ask for proofs about other apps.
+  case prove
 }
 
 /// The content of an app's manifest (identityd.app(5)).
@@ -29,6 +31,14 @@ package struct Manifest: Equatable, Sendable {
     case app
   }
 
+  /// The consent of an app with a device identifier of its own to proofs, which link it to the other apps.
+  package enum ProofConsent: String, CaseIterable, Sendable {
+    /// There are no proofs about the app.
+    case unlinkable
+    /// Proofs about the app name the identifiers that apps share.
+    case linkable
+  }
+
   /// The vendor. An app whose manifest names no vendor is a vendor of its own.
   package var vendor: Text
   /// The name of the system service that is the app.
@@ -41,6 +51,8 @@ package struct Manifest: Equatable, Sendable {
   package var accessGroups: [Text] = []
   /// The device identifier that the app sees (`DeviceIdentifier=`).
   package var deviceBinding = DeviceBinding.shared
+  /// The consent to proofs in spite of a device identifier of its own (`Proof=`).
+  package var proofConsent = ProofConsent.unlinkable
   /// The order of the app's versions (`VersionOrder=`).
   package var versionOrder = VersionOrder.numeric
   /// The rights of the app (`Rights=`).

@@ -72,6 +72,12 @@ package indirect enum Change: Equatable, Sendable {
   case tokenStored(Token, TokenChange)
   /// A push token was deleted.
   case tokenDeleted(Token)
+  /// A proof key was added, or another time was set at which it leaves the key set.
+  case proofKeyStored(StoredProofKey)
+  /// A proof key was removed.
+  case proofKeyForgotten(StoredProofKey, ProofKeyEnd)
+  /// The proof key cannot sign until the machine is back on which it was made.
+  case proofKeyLocked(StoredProofKey)
   /// The store was sealed. No further change may follow, and the next start is a first start.
   case sealed
   /// A new epoch of event numbers began. A position in the previous epoch means nothing in the new one.
@@ -108,17 +114,23 @@ package final class RecordedChange: Equatable, Sendable {
 }
 
 /// The clock and the session lookup that an answer may need. The registry reads no clock, random source or file itself.
-package struct Surroundings: Sendable {
+///
+/// A class, so that a context, which is copied for each decision, retains one object.
+package final class Surroundings: Sendable {
   /// Reads the clock.
   package let now: @Sendable () -> Timestamp
   /// Returns a UUID that identifies the session of a peer's app.
   package let session: @Sendable (Peer) throws(Refusal) -> UUID
+  /// The settings about proofs.
+  package let proofs: ProofSettings
 
   package init(
-    now: @escaping @Sendable () -> Timestamp, session: @escaping @Sendable (Peer) throws(Refusal) -> UUID
+    now: @escaping @Sendable () -> Timestamp, session: @escaping @Sendable (Peer) throws(Refusal) -> UUID,
+    proofs: ProofSettings = ProofSettings()
   ) {
     self.now = now
     self.session = session
+    self.proofs = proofs
   }
 }
 

@@ -9,6 +9,7 @@ package enum Topic: String, CaseIterable, Sendable {
   case item
   case version
   case token
+  case proof
 
   /// The index of the topic among all topics.
   package var index: Int {
@@ -22,6 +23,7 @@ package enum Topic: String, CaseIterable, Sendable {
     case .item: 6
     case .version: 7
     case .token: 8
+    case .proof: 9
     }
   }
 

@@ -93,6 +93,9 @@ package enum Cause: String, CaseIterable, Sendable {
   case cloned
   case uninstalled
   case sealed
+
+  /// Whether the identifiers before the change come back with the machine.
+  var mayReturn: Bool { [.machineChanged, .hardwareChanged, .machineReturned].contains(self) }
 }
 
 /// An identifier that was handed out, with its owner, period and cause. All identifiers together form the history.

@@ -81,6 +81,18 @@ package enum Bound {
   /// The maximum number of records of device identifiers that were left to other machines. The items of the oldest record
   /// are deleted first: only the last ``formerMachines`` can come back.
   package static let leftDevices = 64
+  /// The maximum number of proof keys: three for each of the machines that can come back, which is more than ever are kept
+  /// for one of them. The oldest ends first.
+  package static let proofKeys = 3 * (formerMachines + 1)
+  /// The number of proofs that a principal may have in a second, and at once.
+  package static let proofsPerSecond = 20
+  package static let proofsAtOnce = 100
+  /// The number of principals whose rate is kept before those without a recent proof are forgotten.
+  package static let proofRates = 1_024
+  /// The maximum number of proofs and keys in work. Each takes up to a second with a key in hardware.
+  package static let proofsInWork = 64
+  /// The longest wait for a proof, in microseconds, before the key counts as unavailable.
+  package static let proofMicroseconds: UInt64 = 5_000_000
   /// The maximum number of ended identifiers of one level and owner in the history. The oldest are dropped first.
   ///
   /// A start reads all of them. A renewal each day reaches the bound in eleven years.

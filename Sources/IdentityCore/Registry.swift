@@ -63,6 +63,9 @@ package struct Registry: Equatable, Sendable {
   /// The device identifiers that renewals left to other machines, oldest first.
   package var leftDevices: [LeftDevice] { settings?.content.leftDevices ?? [] }
 
+  /// The keys of proofs, oldest first. Those of another device identifier or machine are locked.
+  package var proofKeys: [StoredProofKey] { settings?.content.proofKeys ?? [] }
+
   /// Whether the store is sealed. A sealed store takes no further change, and the next start is a first start.
   package var isSealed: Bool { settings?.content.isSealed ?? false }
 
@@ -144,6 +147,16 @@ extension Registry {
     case .version(let change): versions.apply(change)
     case .tokenStored(let token, _): tokens.store(token)
     case .tokenDeleted(let token): tokens.remove(token)
+    case .proofKeyStored(let key):
+      settings.change { settings in
+        if let place = settings.proofKeys.firstIndex(where: { $0.number == key.number }) {
+          settings.proofKeys[place] = key
+        } else {
+          settings.proofKeys.append(key)
+        }
+      }
+    case .proofKeyForgotten(let key, _): settings.change { $0.proofKeys.removeAll { $0.number == key.number } }
+    case .proofKeyLocked: break
     case .sealed: settings.change { $0.isSealed = true }
     case .epochBegan: break
     }
@@ -174,6 +187,7 @@ extension Registry {
     unprovenRefusal = .broken("the store is damaged")
     if kinds.contains(.events) { lastEvent = 0 }
     if kinds.contains(.settings) { settings = nil }
+    if kinds.contains(.proofs) { settings.change { $0.proofKeys = [] } }
     if kinds.contains(.apps) { apps = AppTable() }
     if kinds.contains(.uses) { (uses, day) = (DividedDictionary(), nil) }
     if kinds.contains(.identifiers) { history = History() }

@@ -50,6 +50,8 @@ struct SettingsContent: RegistryContent {
   var formerMachines: [FormerMachine] = []
   /// The device identifiers that renewals left to other machines, oldest first.
   var leftDevices: [LeftDevice] = []
+  /// The keys of proofs, oldest first.
+  var proofKeys: [StoredProofKey] = []
   /// Whether the store is sealed.
   var isSealed = false
 

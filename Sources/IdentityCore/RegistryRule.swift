@@ -46,6 +46,8 @@ package enum AnswerKind: Sendable {
   case standing
   /// An answer to the only connection that may have the fleet open.
   case lease
+  /// A proof, which is signed before the answer is sent, or the name of a key, which is made before.
+  case proof
   /// An answer with the secret of an item.
   case secret
   /// No answer yet: the objects of the request have to be found first (``SearchRule``).

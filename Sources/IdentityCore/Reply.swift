@@ -49,6 +49,9 @@ package struct Reply: Sendable {
   /// The items whose secrets are in the answer, in the order of the rows and parts.
   package private(set) var secrets: [Item] = []
 
+  /// The statement to sign. Nothing but the proof is then the answer.
+  package internal(set) var proof: ProofStatement?
+
   /// Creates an empty answer. Call ``ok()`` before the answer is sent.
   package init() {}
 

@@ -9,6 +9,16 @@ package struct Timestamp: Hashable, Comparable, Sendable {
   /// The beginning of 1970, which stands for a time before it is read.
   static let epoch = Timestamp(milliseconds: 0)
 
+  /// Whole seconds since the epoch, rounded down.
+  package var seconds: Int64 { milliseconds.flooredQuotientAndRemainder(dividingBy: 1_000).0 }
+
+  /// The time some seconds later, or the latest time if that would overflow.
+  package func adding(seconds: Int64) -> Timestamp {
+    let (added, overflows) = seconds.multipliedReportingOverflow(by: 1_000)
+    let (later, isBeyond) = milliseconds.addingReportingOverflow(added)
+    return Timestamp(milliseconds: overflows || isBeyond ? .max : later)
+  }
+
   /// Orders by time.
   package static func < (left: Timestamp, right: Timestamp) -> Bool { left.milliseconds < right.milliseconds }
 }

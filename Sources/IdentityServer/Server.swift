@@ -33,6 +33,7 @@ package final class Server {
   private let status: StatusAnswers
   private let lease = FleetLease()
   private let closer: ConnectionCloser
+  private let proofs: ProofAnswers
   private let dispatcher: RequestDispatcher
   private let service: ConnectionService
   private let lifeCycle: LifeCycle
@@ -79,9 +80,10 @@ package final class Server {
     pollMicroseconds = settings.pollMicroseconds
     let log = self.log
     let content = store.takeContent()
-    let lifetimes = Lifetimes(store.derivation, store.resumption)
+    let lifetimes = Lifetimes(store.derivation, store.resumption, settings.proofs)
     let secretMemory = try store.makeSecretMemory()
-    state = CommittedState(content, keySource: store.keySource, log: log)
+    state = CommittedState(
+      content, keySource: store.keySource, proofKeyCipher: store.makeProofKeyCipher(), log: log)
     writer = try WriterChannel()
     readiness = try ReadinessSet()
     processes = PeerProcesses(readiness)
@@ -99,9 +101,13 @@ package final class Server {
       settings)
     let statistics = StatisticsAnswers(
       state, connections, writer, known, measurements, status, logBacklog: logBacklog)
+    proofs = ProofAnswers(state, connections, scheduler, encoder, measurements, readiness, loop)
     dispatcher = RequestDispatcher(
       state, connections, scheduler, writer, publisher, encoder, status, statistics, known, measurements, lifetimes,
-      lease, secretMemory, failures)
+      lease, secretMemory, failures, proofs)
+    proofs.submit = { [unowned dispatcher] (command, verb, connection) throws(Refusal) in
+      try dispatcher.submit(.registry(command), verb, of: connection)
+    }
     closer = ConnectionCloser(
       connections, scheduler, dispatcher, publisher, handover, processes, measurements, readiness, loop, log)
     failures.close = { [unowned closer] in closer.close($0) }
@@ -184,6 +190,8 @@ package final class Server {
     admission.use(settings)
     connections.use(settings.limits)
     writer.send(.limits(settings.limits))
+    dispatcher.lifetimes.proofs = settings.proofs
+    writer.send(.proofs(settings.proofs))
     status.use(settings)
     uses.use(settings)
     failures.use(settings)
@@ -275,6 +283,7 @@ package final class Server {
     case LoopToken.reports: takeReports()
     case LoopToken.sources: loop.wake()
     case LoopToken.mounts: lifeCycle.noteMount()
+    case LoopToken.proofs: writer.inTurn { proofs.takeAnswers() }
     default: if let key = LoopToken.process(of: ready.token) { processes.noteEnd(of: key) }
     }
   }
@@ -323,7 +332,7 @@ package final class Server {
         switch outcome.result {
         case .success(let answer):
           lease.settle(connection, isOpen: true)
-          encoder.append(answer, to: connection)
+          answerOrSign(answer, outcome.verb, connection)
         case .failure(let refusal):
           lease.settle(connection, isOpen: false)
           encoder.refuse(refusal, to: connection)
@@ -341,6 +350,16 @@ package final class Server {
     for connection in touched where connections[connection.token] === connection {
       // If several principals are connected, sending the answers is part of the principal's turn.
       if connections.isShared { scheduler.enqueue(connection) } else { service.advance(connection) }
+    }
+  }
+
+  /// Appends the writer's answer, or has the proof signed that is the answer.
+  private func answerOrSign(_ answer: WriterReport.Answer, _ verb: Int, _ connection: Connection) {
+    guard let statement = answer.reply.proof else { return encoder.append(answer, to: connection) }
+    do throws(Refusal) {
+      try proofs.sign(statement, verb, connection, dispatcher.lifetimes, isCounted: true)
+    } catch {
+      encoder.refuse(error, to: connection)
     }
   }
 

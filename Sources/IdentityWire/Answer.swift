@@ -17,6 +17,9 @@ extension Verb {
       case list
       /// Bytes in Base64 (RFC 4648, section 4).
       case base64
+      /// A document in JSON, which `--json` writes as it is: an object in which the member of the field's name is an array
+      /// of objects. It is the only value of its answer.
+      case document
     }
 
     /// The name of an attribute, or for a positional word its name in JSON.
@@ -49,6 +52,9 @@ extension Verb {
     package static func list(_ name: String) -> Field { Field(name, .list) }
     /// Declares a field of this kind.
     package static func base64(_ name: String) -> Field { Field(name, .base64) }
+
+    /// Declares a field of this kind.
+    package static func document(_ name: String) -> Field { Field(name, .document) }
 
     /// Declares attributes whose names begin with a prefix, such as `attr.NAME=V`. Their field is an object with the
     /// rests of the names.

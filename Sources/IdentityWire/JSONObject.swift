@@ -31,7 +31,7 @@ extension Verb.Field.Kind {
     case .boolean where plain == "yes": return "true"
     case .boolean where plain == "no": return "false"
     case .list: return JSONObject.array(plain.split(separator: ",").map { WordEncoder.quoted(String($0)) })
-    case .number, .boolean, .word, .uuid, .time, .base64: return WordEncoder.quoted(plain)
+    case .number, .boolean, .word, .uuid, .time, .base64, .document: return WordEncoder.quoted(plain)
     }
   }
 

@@ -94,6 +94,12 @@ extension StatusRow {
   )
   package static let masterKeyReason = StatusRow(
     "master-key-reason", audience: .everybody, "Only with 'master-key=unavailable': the reason.")
+  package static let proofKey = StatusRow(
+    "proof-key",
+    "Only if there is a proof key, or none could be made: its ID, or 'locked' if it belongs to another machine, or 'unavailable' if it cannot sign."
+  )
+  package static let proofKeyReason = StatusRow(
+    "proof-key-reason", "Only with 'proof-key=unavailable': the reason.")
   package static let sealed = StatusRow(
     "sealed", kind: .boolean, audience: .everybody, "Only if the store is sealed: 'yes'.")
   package static let storeReason = StatusRow(
@@ -129,7 +135,8 @@ extension StatusRow {
     version, lineProtocol, process, started, uptime, boot, socket, store, storeIdentifier,
     connections, subscribers, lastEvent,
     epoch, keptEvents, apps, manifests, suspendedApps, installations, vendors, devices, deviceOrigin, items, itemBytes,
-    tokens, masterKey, recoveryKey, lastBackup, fleet, fleetWord, suspect, machineChange, masterKeyReason, sealed,
+    tokens, masterKey, recoveryKey, lastBackup, fleet, fleetWord, suspect, machineChange, masterKeyReason, proofKey,
+    proofKeyReason, sealed,
     storeReason, unproven, storeSource,
     manifestFault, manifestFaults,
     configurationReason, provisionReason, stateDirectory, manifestFolder,

@@ -6,7 +6,7 @@ package struct VerbTable: Sendable {
   package static let families: [(name: String, verbs: [Verb])] = [
     ("daemon", Verb.daemon), ("identifiers", Verb.identifiers), ("apps", Verb.apps), ("devices", Verb.devices),
     ("fleet", Verb.fleet), ("items", Verb.items), ("versions", Verb.versions), ("tokens", Verb.tokens),
-    ("events", Verb.events),
+    ("proofs", Verb.proofs), ("events", Verb.events),
     ("store", Verb.store),
   ]
 

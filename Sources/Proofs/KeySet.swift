@@ -25,6 +25,8 @@ package struct KeySet: Equatable, Sendable {
 
   package init(_ entries: [Entry]) { self.entries = entries }
 
+  /// The longest set that is read, in bytes.
+  package static let length = 33_554_432
   /// The number of keys that ``init(parsing:)`` reads at most.
   package static let bound = 65_536
 

@@ -11,13 +11,18 @@ package struct Proof: Sendable {
   private let signed: [UInt8]
   private let signature: [UInt8]
 
-  /// Signs claims.
+  /// Signs claims, which are an object in JSON.
   ///
   /// - Returns: the proof; nil if the library refuses.
-  package static func sign(_ claims: String, with key: ProofKey) -> String? {
+  package static func sign(_ claims: [UInt8], with key: ProofKey) -> [UInt8]? {
     let header = #"{"alg":"ES256","kid":"\#(key.publicKey.thumbprint)","typ":"JWT"}"#
-    let message = "\(Base64URL.text(header.utf8)).\(Base64URL.text(claims.utf8))"
-    return key.signature(of: Array(message.utf8)).map { "\(message).\(Base64URL.text($0))" }
+    var proof = Array(Base64URL.text(header.utf8).utf8)
+    proof.append(UInt8(ascii: "."))
+    proof.append(contentsOf: Base64URL.text(claims).utf8)
+    guard let signature = key.signature(of: proof) else { return nil }
+    proof.append(UInt8(ascii: "."))
+    proof.append(contentsOf: Base64URL.text(signature).utf8)
+    return proof
   }
 
   /// Reads a proof; nil if the text is no JWT, or longer than ``length``.

@@ -3,19 +3,29 @@ import CSodium
 import LinuxSystem
 
 /// The reason why there is no proof key.
-package enum ProofKeyFault: Error, Equatable {
+package enum ProofKeyFault: Error, Equatable, CustomStringConvertible {
   /// OpenSSL's libcrypto is not installed, or does not load.
   case noLibrary
   /// The library refused.
   case refused
+
+  package var description: String {
+    switch self {
+    case .noLibrary:
+      "OpenSSL's libcrypto.so.3 cannot be loaded; install the package libssl3t64, libssl3 or openssl-libs, and restart "
+        + "identityd"
+    case .refused: "libcrypto refuses the key"
+    }
+  }
 }
 
 /// A private key that signs proofs: ECDSA on P-256 (RFC 7518, section 3.4).
 ///
-/// It is in OpenSSL's secure heap, which is locked in memory, left out of core dumps, and wiped on release.
+/// It is in OpenSSL's secure heap, which is left out of core dumps, wiped on release, and locked in memory as far as
+/// RLIMIT_MEMLOCK allows.
 @safe
 package final class ProofKey: Sendable {
-  // Sendable: the key is only read until deinit (CRYPTO_THREAD_run_once(3), section "NOTES").
+  // Sendable: until deinit the key is only read, or used under its lock.
   nonisolated(unsafe) private let key: OpaquePointer
   /// The public key that belongs to it.
   package let publicKey: PublicProofKey
@@ -61,8 +71,16 @@ package final class ProofKey: Sendable {
   /// Signs a message: r, then s, 32 bytes each (RFC 7518, section 3.4). Nil if the library refuses.
   package func signature(of message: [UInt8]) -> [UInt8]? {
     var signature = [UInt8](repeating: 0, count: Int(CCRYPTO_SIGNATURE))
-    return unsafe ccrypto_sign(key, message, message.count, &signature) == 1 ? signature : nil
+    return unsafe ccrypto_sign(key, sha256(message), &signature) == 1 ? signature : nil
   }
+}
+
+/// Returns the SHA-256 digest of a message.
+private func sha256(_ message: [UInt8]) -> [UInt8] {
+  var digest = [UInt8](repeating: 0, count: Int(crypto_hash_sha256_BYTES))
+  // Always returns 0.
+  _ = unsafe crypto_hash_sha256(&digest, message, UInt64(message.count))
+  return digest
 }
 
 /// A public key by which proofs are verified.
@@ -71,18 +89,16 @@ package struct PublicProofKey: Hashable, Sendable {
 
   /// The coordinates of the point, 32 bytes each.
   let point: [UInt8]
-
-  init(point: [UInt8]) { self.point = point }
-
-  var x: String { Base64URL.text(point.prefix(32)) }
-  var y: String { Base64URL.text(point.suffix(32)) }
-
+  /// The coordinates in Base64URL (RFC 7518, section 6.2.1).
+  package let x, y: String
   /// The key's thumbprint in Base64URL (RFC 7638), which is also its key ID.
-  package var thumbprint: String {
+  package let thumbprint: String
+
+  init(point: [UInt8]) {
+    self.point = point
+    (x, y) = (Base64URL.text(point.prefix(32)), Base64URL.text(point.suffix(32)))
     let members = Array(#"{"crv":"P-256","kty":"EC","x":"\#(x)","y":"\#(y)"}"#.utf8)
-    var digest = [UInt8](repeating: 0, count: Int(crypto_hash_sha256_BYTES))
-    _ = unsafe crypto_hash_sha256(&digest, members, UInt64(members.count))
-    return Base64URL.text(digest)
+    thumbprint = Base64URL.text(sha256(members))
   }
 
   /// Whether a signature is valid.

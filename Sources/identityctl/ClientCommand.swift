@@ -76,6 +76,10 @@ package struct ClientCommand: Sendable {
       "credential delete", [.required("UNIT"), .required("NAME")], [.init("owner", "USER")],
       summary: "Delete the credential NAME of a service.", loss: .named, answer: .object(.init([.number("deleted")]))),
     ClientCommand(
+      "proof verify", [.optional("FILE")],
+      summary: "Verify the proof in FILE by the key set of --keys, for --audience, and show its claims.",
+      loss: .nothing),
+    ClientCommand(
       "env otel",
       summary: "Write an environment variable with the identifiers of this device and this launch, for OpenTelemetry.",
       loss: .nothing, answer: .object(.init([.word("setting")]))),

@@ -56,6 +56,7 @@ struct Help {
     ("Secrets", ["item", "credential"]),
     ("Versions", ["version report", "version changed", "version claim", "version"]),
     ("Push tokens", ["token"]),
+    ("Proofs", ["prove", "proof"]),
     (
       "Account and fleet",
       [

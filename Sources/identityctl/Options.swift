@@ -88,6 +88,12 @@ package enum Options {
         .init("token-file", value: "PATH", "Read TOKEN from this file, without its line feed; - is standard input.")
       ], replaced: "TOKEN"),
     Group(
+      commands: ["proof verify"],
+      options: [
+        .init("keys", value: "FILE", "Verify by the key set in this file, as 'proof keys --json' writes it."),
+        .init("audience", value: "NAME", "Refuse a proof for another audience."),
+      ]),
+    Group(
       commands: ["seal"],
       options: [
         .init(

@@ -67,7 +67,8 @@ enum Program {
       case "check": try check(line)
       case "stats": try showStatistics(line)
       case "seal" where line.options["root"] != nil: try sealStopped(line)
-      default: try askFleet(line) ?? manageCredentials(line) ?? showTelemetryVariable(line) ?? ask(line)
+      default:
+        try askFleet(line) ?? manageCredentials(line) ?? verifyProof(line) ?? showTelemetryVariable(line) ?? ask(line)
       }
     } catch let failure as DaemonConnection.Failure {
       return fail(failure, line)
@@ -189,7 +190,9 @@ enum Program {
       return TextOutput(format, .screen(try screen(line, .output)))
     }
     // Bare output drops attributes, and rows of `restore`, of reports and of `--dry-run` mean little without them.
-    let isBare = line.words.first != "restore" && line.options["key"] == nil && line.options["dry-run"] == nil
+    let isBare =
+      line.words.first != "restore" && line.options["key"] == nil && line.options["dry-run"] == nil
+      && line.options["audience"] == nil
     return TextOutput(format, isBare ? .bare : .lines)
   }
 

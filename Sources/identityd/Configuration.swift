@@ -19,6 +19,9 @@ struct Configuration: Equatable {
   var monitorGroup: String? = usualMonitorGroup
   var containers = ContainerPolicy.own
   var missingCredential = MissingCredential.fail
+  var proofs = ProofSettings()
+  /// In seconds.
+  var proofOverlap = 3_600
   var limits = Limits()
   var pollMicroseconds = 0
   var store = Store.Options()
@@ -65,6 +68,8 @@ struct Configuration: Equatable {
     settings.onHardwareChange = onHardwareChange
     settings.containers = containers
     settings.missingCredential = missingCredential
+    settings.proofs = proofs
+    settings.proofs.overlap = Int64(proofOverlap)
     settings.forgetting = ForgetPolicy(
       unusedDays: forgetUnusedDays == 0 ? nil : forgetUnusedDays,
       suspendedDays: forgetSuspendedDays == 0 ? nil : forgetSuspendedDays)
@@ -73,6 +78,8 @@ struct Configuration: Equatable {
     } catch {
       throw ConfigurationFailure(place: "UID_MIN of login.defs", reason: "\(error)")
     }
+    let isService = settings.userRanges.isForServices(Accounts.ownUserID)
+    settings.proofs.owner = isService ? nil : Accounts.ownUserID
     settings.monitorGroup = monitors(&warnings)
     guard let adminGroup else { return (settings, warnings) }
     do {

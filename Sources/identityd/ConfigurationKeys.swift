@@ -30,6 +30,19 @@ extension Configuration: ProgramConfiguration {
     },
     .choice("Access", "Containers", \.containers),
     .choice("Credentials", "Missing", \.missingCredential),
+    ConfigurationKey(
+      section: "Proof", name: "Issuer", allowed: "an https address or a URN, with %d in place of the device identifier"
+    ) { result, value in
+      result.proofs.issuer = value.isEmpty ? nil : Text(value)
+      return value.isEmpty || value.isIssuer
+    },
+    ConfigurationKey(
+      section: "Proof", name: "TrustDomain", allowed: "lower-case letters, digits, '.', '-' and '_', at most 255"
+    ) { result, value in
+      result.proofs.trustDomain = value.isEmpty ? nil : Text(value)
+      return value.isEmpty || value.isTrustDomain
+    },
+    .number("Proof", "Overlap", 0...31_536_000, \.proofOverlap),
     .number("Limits", "Connections", 32...1_000_000, \.limits.connections),
     .number("Limits", "ConnectionsPerUser", 1...1_000_000, \.limits.connectionsPerUser),
     .number("Limits", "ReservedConnections", 1...1_000, \.limits.reservedConnections),
@@ -61,4 +74,26 @@ extension Configuration: ProgramConfiguration {
       return true
     },
   ]
+}
+
+extension String {
+  /// Whether the text may be the issuer of proofs: a URI of printable ASCII that needs no escape in JSON. Relying parties
+  /// fetch the configuration below an https address (OpenID Connect Discovery 1.0, section 4).
+  fileprivate var isIssuer: Bool {
+    (hasPrefix("https://") || hasPrefix("urn:")) && utf8.count <= 255
+      && utf8.allSatisfy { (0x21...0x7e).contains($0) && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\") }
+  }
+
+  /// Whether the text is a trust domain (SPIFFE-ID, section 2.1).
+  fileprivate var isTrustDomain: Bool {
+    utf8.count <= 255
+      && utf8.allSatisfy { byte in
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."),
+          UInt8(ascii: "-"), UInt8(ascii: "_"):
+          true
+        default: false
+        }
+      }
+  }
 }

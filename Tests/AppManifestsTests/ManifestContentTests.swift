@@ -93,7 +93,7 @@ struct ManifestContentTests {
     ].map { ("Unit=\($0)", services) }
     + ["0", "1000", "a:b", "a/b", "a b", "a\tb", "-a", "-1", ".", "..", "a,b", "a\u{7f}"].map { ("User=\($0)", users) }
     + ["Shared", "shared app", "device", "none"].map { ("DeviceIdentifier=\($0)", "shared, vendor, app") }
-    + ["Fleet", "fleet admin", "fleet,fleet"].map { ("Rights=\($0)", "fleet") }
+    + ["Fleet", "fleet admin", "fleet,fleet"].map { ("Rights=\($0)", "fleet, prove") }
     + ["Numeric", "rpm"].map { ("VersionOrder=\($0)", "numeric, semver, debian, linux, auto") }
     + ["a:b", "a b:c", "a .b", "a, b", "é"].map {
       ("AccessGroups=\($0)", "up to 64 names, separated by spaces, each \(names)")

@@ -47,7 +47,7 @@ import Testing
     let absent = [
       "fleet-said", "suspect", "machine-change", "master-key-reason", "sealed", "store-reason", "store-unproven",
       "store-source", "configuration-reason", "last-backup", "recovery-key", "provision-reason",
-      "suspended-apps",
+      "suspended-apps", "proof-key", "proof-key-reason",
     ]
     return StatusRow.all.filter { audiences.contains($0.audience) && !absent.contains($0.name) }.map(\.name)
   }

@@ -95,7 +95,7 @@ import Testing
       "the deleted row of the store", "DELETE FROM store", refused: Set(questions),
       unproven:
         "settings, apps, uses of apps, identifiers, devices, fleet, items, versions, push tokens, last backup, "
-        + "recovery key, events"
+        + "recovery key, events, proof keys"
     ),
   ]
 

@@ -113,7 +113,7 @@ struct ForgedBackup {
     #expect(try daemon.client().statusValue("last-event") == "1", "\(what)")
   }
 
-  @Test(arguments: [Int64(2), 3, 4, 5])
+  @Test(arguments: [Int64(2), 3, 4, 5, 6])
   func `a backup that is encrypted as a daemon encrypts it is accepted`(version: Int64) throws {
     let daemon = try DaemonUnderTest().start()
     let backup = try Forged.encrypt([
@@ -124,7 +124,7 @@ struct ForgedBackup {
     #expect(try daemon.ask("item read service=s account=a").hasPrefix("OK data=AQID "))
   }
 
-  @Test(arguments: [7, 8, 1_000, Int64.max])
+  @Test(arguments: [8, 9, 1_000, Int64.max])
   func `a backup of a later version is refused, and the error says so`(version: Int64)
     throws
   {

@@ -73,6 +73,7 @@ extension Life {
     if let machine = registry.machine { read.apply(.machineRecorded(machine)) }
     for former in registry.formerMachines { read.apply(.machineLeft(former)) }
     for left in registry.leftDevices { read.apply(.deviceLeft(left)) }
+    for key in registry.proofKeys { read.apply(.proofKeyStored(key)) }
     if let fleet = registry.fleet { read.apply(.fleetAdvanced(fleet)) }
     for record in registry.records.all { read.apply(.fleetRecorded(record)) }
     if let backup = registry.lastBackup { read.apply(.backupTaken(backup)) }

@@ -100,6 +100,7 @@ struct ReadBackTests {
     if let machine = written.machine { read.apply(.machineRecorded(machine)) }
     for former in written.formerMachines { read.apply(.machineLeft(former)) }
     for left in written.leftDevices { read.apply(.deviceLeft(left)) }
+    for key in written.proofKeys { read.apply(.proofKeyStored(key)) }
     if let fleet = written.fleet { read.apply(.fleetAdvanced(fleet)) }
     for record in written.records.all { read.apply(.fleetRecorded(record)) }
     if let backup = written.lastBackup { read.apply(.backupTaken(backup)) }

@@ -18,6 +18,8 @@ struct Follower {
     switch event.topic {
     case .devices: try take(ofList: "\(event.name)", attributes["value", default: ""], attributes["previous"])
     case .account: account = attributes["value", default: ""]
+    // A snapshot has no keys.
+    case .proof: break
     case .device, .installation, .vendor, .app, .item, .version, .token:
       if event.name == "suspect" || event.topic == .device && event.name == "resumed" { return }
       let key = Self.key(event.topic, attributes)
@@ -89,7 +91,7 @@ struct Follower {
       case .installation, .app, .version: ["app"]
       case .item: ["group", "service", "account"]
       case .token: ["app", "provider"]
-      case .devices, .account: [String]()
+      case .devices, .account, .proof: [String]()
       }
     return topic.rawValue + names.map { " \($0)=\(attributes[$0] ?? "")" }.joined()
   }

@@ -29,10 +29,10 @@ final class ServedConnection {
     let loop = try EventLoop()
     let settings = ServerSettings()
     let (known, measurements, uuids) = (KnownAnswers(), Measurements(), FreshUUIDs())
-    let lifetimes = Lifetimes(store.derivation, .none)
+    let lifetimes = Lifetimes(store.derivation, .none, settings.proofs)
     let secretMemory = try store.makeSecretMemory()
     let readiness = try ReadinessSet()
-    let state = CommittedState(store.takeContent(), keySource: store.keySource, log: log)
+    let state = CommittedState(store.takeContent(), keySource: store.keySource, proofKeyCipher: nil, log: log)
     let writer = try WriterChannel()
     let handover = Handover(connections, uuids, log)
     scheduler = TurnScheduler(connections, writer)
@@ -46,7 +46,8 @@ final class ServedConnection {
       logBacklog: { LogBacklog(waiting: 0, lost: 0, suppressed: 0) })
     let dispatcher = RequestDispatcher(
       state, connections, scheduler, writer, publisher, encoder, status, statistics, known, measurements, lifetimes,
-      lease, secretMemory, failures)
+      lease, secretMemory, failures,
+      ProofAnswers(state, connections, scheduler, encoder, measurements, readiness, loop))
     let processes = PeerProcesses(readiness)
     closer = ConnectionCloser(
       connections, scheduler, dispatcher, publisher, handover, processes, measurements, readiness, loop, log)

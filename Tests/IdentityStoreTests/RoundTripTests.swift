@@ -25,7 +25,7 @@ struct RoundTripTests {
     }
     #expect(events.count == Int(registry.lastEvent))
     #expect(events.count > 20)
-    #expect(Set(events.map(\.topic)).count == 8)
+    #expect(Set(events.map(\.topic)).count == 9)
   }
 
   @Test func `changes in one transaction have the same result as in separate ones`() throws {
@@ -160,12 +160,13 @@ struct RefusedChangeTests {
         "another app's claim forgotten",
         [.version(.claimForgotten(.app(versionedApp), VersionClaim(number: 3, version: "1", name: "é")))]
       ),
+      ("a missing proof key removed", [.proofKeyForgotten(proofKey(1), .rotated)]),
       ("a missing token replaced", [.tokenStored(token(1), .replaced)]),
       ("a token of the same provider", [.tokenStored(token(4), .created)]),
       ("another app's token deleted", [.tokenDeleted(token(3))]),
       ("another provider's token in its place", [.tokenStored(otherProvider, .replaced)]),
     ].map { ($0.0, $0.1.map { RecordedChange($0, event: nil) }) } + [
-      ("an event with a number too high", [event(53)]), ("an event with a repeated number", [event(51)]),
+      ("an event with a number too high", [event(57)]), ("an event with a repeated number", [event(55)]),
     ]
 
   private static let missing = Identifier(
@@ -188,7 +189,7 @@ struct RefusedChangeTests {
     let workspace = try Workspace()
     let batch = try #require(Self.impossible.first { $0.0 == what }?.1)
     var registry = try workspace.commit(sample(apps: 4) + life, withEvents: true)
-    try #require(registry.lastEvent == 51)
+    try #require(registry.lastEvent == 55)
     try workspace.withStore { store, content in
       // Valid edits of several tables come before the impossible change.
       var ahead = registry
@@ -209,7 +210,7 @@ struct RefusedChangeTests {
     let content = try workspace.found()
     #expect(content.condition == .writable)
     #expect(content.registry == registry)
-    #expect(content.events.count == 53)
+    #expect(content.events.count == 57)
   }
 
   @Test func `a row that changed on the disk fails the commit that would replace it`() throws {

@@ -24,7 +24,7 @@ extension Registry {
       && records.all.allSatisfy { other.records[$0.device] == $0 } && (fleet == nil || fleet == other.fleet)
       && (account == nil || account == other.account)
       && (machine == nil || machine == other.machine)
-      && (!isSealed || other.isSealed)
+      && (!isSealed || other.isSealed) && proofKeys.allSatisfy { other.proofKeys.contains($0) }
       && items.all.allSatisfy { item in other.items[item.key].map { itemFault == nil ? $0 : $0.undescribed } == item }
       && versions.all.allSatisfy { $0.isPart(of: other.versions[$0.subject]) }
       && tokens.all.allSatisfy { other.tokens[$0.app, $0.provider] == $0 }
@@ -60,6 +60,15 @@ func sample(apps: Int) -> [[Change]] { [[deviceMade]] + (0..<apps).map(installed
 /// Returns a version 4 UUID, a different one for each number.
 func uuid(_ number: UInt64) -> UUID {
   UUID(high: 0x1111_1111_1111_1111, low: number &* 0x9e37_79b9_7f4a_7c15).stamped(version: 4)
+}
+
+/// Returns the proof key with a number.
+func proofKey(_ number: Int64, machine: Text? = "digest", leaves: Timestamp? = nil) -> StoredProofKey {
+  StoredProofKey(
+    number: number,
+    pair: ProofKeyPair(
+      identifier: Text("key-\(number)"), x: "x", y: "y", sealed: [UInt8](repeating: UInt8(number), count: 178)),
+    device: uuid(1), machine: machine, created: later(number), signs: later(number + 60), leaves: leaves)
 }
 
 /// Returns the time so many seconds after the start.
@@ -160,6 +169,9 @@ private let deviceLife: [[Change]] = [
     .deviceLeft(LeftDevice(number: 3, device: uuid(26), day: 31, items: 5..<1 << 40)),
   ],
   [.leftDeviceForgotten(2)],
+  [.proofKeyStored(proofKey(1)), .proofKeyStored(proofKey(2))],
+  [.proofKeyStored(proofKey(3, machine: nil)), .proofKeyStored(proofKey(2, leaves: later(90)))],
+  [.proofKeyForgotten(proofKey(1), .rotated), .proofKeyLocked(proofKey(3, machine: nil))],
   [.fleetAdvanced(FleetStanding(counter: 7))],
   [.fleetAdvanced(FleetStanding(counter: .max, generation: .max, runs: [uuid(41), uuid(40)]))],
   [

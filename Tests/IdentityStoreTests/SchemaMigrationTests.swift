@@ -173,6 +173,7 @@ extension Change {
       .backupTaken:
       2
     case .deviceLeft, .leftDeviceForgotten: 4
+    case .proofKeyStored, .proofKeyForgotten: 6
     default: 1
     }
   }

@@ -73,7 +73,8 @@ struct TamperingTests {
       "a copied app",
       """
       INSERT INTO app SELECT 'unit:new.service', vendor, unit, container, user, access_groups, rights,
-      device_identifier, version_order, installed, folder, suspended, revision, proof FROM app WHERE id = 'user:7'
+      device_identifier, version_order, installed, folder, suspended, proof_consent,
+      revision, proof FROM app WHERE id = 'user:7'
       """, named: "a row of app (unit:new.service) is not authentic", lost: .nothing),
     Edit(
       "another account", "UPDATE setting SET account = 'thief@example.com'",
@@ -101,9 +102,9 @@ struct TamperingTests {
       named: "events 4 to 7 are missing, and 1 more", lost: .doubt(.events)),
     Edit(
       "the last event deleted", "DELETE FROM event_batch WHERE last = (SELECT last_event FROM store)",
-      named: "event 51 is missing, and 1 more", lost: .doubt(.events)),
+      named: "event 55 is missing, and 1 more", lost: .doubt(.events)),
     Edit(
-      "all events deleted", "DELETE FROM event_batch", named: "events 1 to 51 are missing, and 1 more",
+      "all events deleted", "DELETE FROM event_batch", named: "events 1 to 55 are missing, and 1 more",
       lost: .doubt(.events)),
     Edit("a deleted identifier", "DELETE FROM identifier WHERE \(row)", named: count, lost: .doubt(.identifiers)),
     Edit("a deleted device", "DELETE FROM device WHERE n = 4", named: count, lost: .doubt(.devices)),

@@ -21,7 +21,7 @@ struct ArchitectureTests {
     "Mosquitto": ["CMosquitto", "Glibc", "LinuxSystem"],
     "FleetSeal": ["FleetWire", "IdentityCore", "CSodium"],
     "IdentityServer": [
-      "Attestation", "IdentityCore", "IdentityWire", "IdentityStore", "LinuxSystem", "Systemd", "Glibc",
+      "Attestation", "IdentityCore", "IdentityWire", "IdentityStore", "LinuxSystem", "Proofs", "Systemd", "Glibc",
       "Synchronization",
     ],
     "FleetService": [
@@ -46,7 +46,7 @@ struct ArchitectureTests {
     "identityctl": [
       "ClientFormats", "ClientSecrets", "Doctor", "FleetSeal", "FleetWire", "IdentityCore", "IdentityWire",
       "IdentityClient",
-      "LinuxSystem", "Glibc",
+      "LinuxSystem", "Proofs", "Glibc",
     ],
   ]
 

@@ -19,6 +19,7 @@ struct JSONSchemaTests {
     case .number: ["type": "number"]
     case .boolean: ["type": "boolean"]
     case .list: ["type": "array", "items": ["type": "string"]]
+    case .document: ["type": "array", "items": ["type": "object"]]
     }
   }
 

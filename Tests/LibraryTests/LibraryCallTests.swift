@@ -192,6 +192,17 @@ struct LibraryCallTests {
     #expect(try await client.ask(.compareVersions("1.2", build: "7", "1.2", secondBuild: "7")) == .equal)
   }
 
+  @Test func `a proof names its audience, and no description shows it`() async throws {
+    let daemon = try DaemonUnderTest().start()
+    let client = IdentityClient(socket: daemon.socket)
+    let proof = try await client.ask(.proof(for: "vault", lifetimeInSeconds: 60, nonce: "n"))
+    #expect(proof.text.split(separator: ".").count == 3)
+    #expect(!"\(proof)".contains(proof.text))
+    #expect(try await client.ask(.proofKeys).hasPrefix(#"{"keys":[{"kty":"EC""#))
+    await #expect(throws: IdentityError.self) { try await client.ask(.proof(for: "", lifetimeInSeconds: 60)) }
+    await #expect(throws: IdentityError.self) { try await client.ask(.proof(for: "vault", lifetimeInSeconds: 59)) }
+  }
+
   @Test func `push tokens can be put, read, invalidated and deleted`() async throws {
     let daemon = try DaemonUnderTest().start()
     let client = IdentityClient(socket: daemon.socket)

@@ -28,8 +28,8 @@ struct ProofTests {
   private static func refusal(
     _ claims: String, _ key: ProofKey, by keys: KeySet? = nil, for audience: String = "vault", at time: Int64 = now
   ) throws -> ProofRefusal? {
-    let text = try #require(Proof.sign(claims, with: key))
-    return try refusal(of: text, by: keys ?? set(key), for: audience, at: time)
+    let text = try #require(Proof.sign(Array(claims.utf8), with: key))
+    return try refusal(of: String(decoding: text, as: UTF8.self), by: keys ?? set(key), for: audience, at: time)
   }
 
   private static func refusal(
@@ -136,7 +136,7 @@ struct ProofTests {
 
   @Test func `an altered proof, another key and another algorithm are refused`() throws {
     let (key, other) = (try ProofKey.random(), try ProofKey.random())
-    let text = try #require(Proof.sign(Self.claims(), with: key))
+    let text = String(decoding: try #require(Proof.sign(Array(Self.claims().utf8), with: key)), as: UTF8.self)
     #expect(try Self.refusal(of: text, by: Self.set(other)) == .unknownKey(key.publicKey.thumbprint))
     #expect(try Self.refusal(of: text, by: KeySet([])) == .unknownKey(key.publicKey.thumbprint))
     let parts = text.split(separator: ".").map(String.init)

@@ -27,6 +27,7 @@ FAMILIES = [
     {"item"},
     {"version"},
     {"token"},
+    {"prove", "proof"},
     {"subscribe", "unsubscribe"},
     {"key", "backup", "restore"},
 ]

@@ -64,6 +64,8 @@ package struct AccessRule: Sendable, CustomStringConvertible {
     case ownGroup
     /// Apps that share the device identifier, and admins.
     case sharing
+    /// The app itself, and admins for any installed app, but only if the app shares the device identifier.
+    case proof
     /// The app itself, its user and admins, for an app without a manifest.
     case forgetting
   }
@@ -86,7 +88,7 @@ package struct AccessRule: Sendable, CustomStringConvertible {
   package func line(naming target: String?) -> String? {
     guard let target else { return grant == .forgetting ? nil : line }
     switch grant {
-    case .app, .pastApp, .appOrFleet: return "\(line) app=\(target)"
+    case .app, .pastApp, .appOrFleet, .proof: return "\(line) app=\(target)"
     case .group, .ownGroup: return "\(line) group=\(target)"
     case .forgetting: return "\(line) \(target)"
     case .anybody, .admins, .fleet, .adminsOfApp, .sharing, .own: return nil
@@ -121,6 +123,10 @@ package struct AccessRule: Sendable, CustomStringConvertible {
     case .sharing:
       if peer.isGone { return "not-found" }
       return peer.shares || peer.isAdmin ? granted : "denied"
+    case .proof:
+      if !isOwn, !peer.isAdmin { return "denied" }
+      guard let other = isOwn ? peer : other, !other.isGone else { return "not-found" }
+      return other.shares ? granted : "denied"
     case .forgetting:
       let isOwner = isOwn || target?.hasSuffix("@\(peer.user)") == true
       if !isOwner && !peer.isAdmin { return "denied" }
@@ -168,6 +174,7 @@ package struct AccessRule: Sendable, CustomStringConvertible {
       AccessRule("migrate installation \(value) commit=yes", .app, "conflict"),
       AccessRule("account", .sharing), AccessRule("devices", .own), AccessRule("version state of=os", .sharing),
       AccessRule("version history of=os", .sharing), AccessRule("app forget", .forgetting),
+      AccessRule("prove vault", .proof, nil), AccessRule("proof keys", .sharing),
       AccessRule("item add service=s account=new data=eA==", .group),
       AccessRule("item add service=s account=a data=eA==", .group, "exists"),
       AccessRule("item put service=s account=a data=eA==", .group), AccessRule("item read service=s account=a", .group),

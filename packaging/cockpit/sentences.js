@@ -51,6 +51,10 @@ const SENTENCES = {
   "token invalidated": [_("The push token that $0 has of $1 is invalid."), "app", "provider"],
   "token deleted": [_("$0 has no push token of $1 any more."), "app", "provider"],
   "token rehomed": [_("The push token that $0 has of $1 belongs to this device now."), "app", "provider"],
+  "proof key-created": [_("The key $0 signs proofs of this device from $1."), "key", "signs"],
+  "proof key-rotated": [_("The key $0 signs proofs of this device from $1, in place of another one."), "key", "signs"],
+  "proof key-locked": [_("The proof key $0 belongs to another machine."), "key"],
+  "proof key-lost": [_("The proof key $0 has ended. Servers need the new key set."), "key"],
 };
 
 /** The causes of identifiers. */

@@ -60,8 +60,11 @@ set -g __identityctl_commands \
     'token list;;stale=- app=@app|* after=@app limit=-;List the app\'s push tokens, or those not confirmed for SECONDS; app=* is for admins and the fleet.' \
     'token invalidate;- -;app=@app;Mark a push token as invalid if it is still the app\'s token of the provider.' \
     'token delete;-;app=@app;Delete the app\'s push token of a provider, or show it.' \
-    'subscribe;device|installation|vendor|app|devices|account|item|version|token...;since=- epoch=- snapshot=yes;Send the events of these topics, or of all topics; with since=, first the events after SEQ.' \
-    'unsubscribe;device|installation|vendor|app|devices|account|item|version|token...;;Stop sending the events of these topics, or of all topics.' \
+    'prove;-;lifetime=- nonce=- app=@app;Make a proof of the app for AUDIENCE: a signed statement that a server can verify.' \
+    'proof keys;;;Show the public keys by which a server verifies proofs of this device, as a JWK Set.' \
+    'proof rotate;;revoke=yes|no;Publish a new proof key, which signs later, or with revoke=yes replace the present one at once.' \
+    'subscribe;device|installation|vendor|app|devices|account|item|version|token|proof...;since=- epoch=- snapshot=yes;Send the events of these topics, or of all topics; with since=, first the events after SEQ.' \
+    'unsubscribe;device|installation|vendor|app|devices|account|item|version|token|proof...;;Stop sending the events of these topics, or of all topics.' \
     'key rotate;;;Wrap the store\'s data key in a new master key.' \
     'key protect;;;Wrap the store\'s data key in this recovery key of 32 bytes as well, in place of an earlier one.' \
     'key recover;;;Open the store\'s data key with the recovery key, and wrap it in the present master key.' \
@@ -69,8 +72,8 @@ set -g __identityctl_commands \
     'restore begin;;key=-;Begin to upload a backup that is encrypted with this key.' \
     'restore add;;data=-;Upload the next piece of the backup: the data= of one row of \'backup\'.' \
     'restore end;;dry-run=yes adopt-device=yes;Restore the uploaded backup, or list what that would change.' \
-    'monitor;device|installation|vendor|app|devices|account|item|version|token...;;Write the events of these topics, or of all topics, as they happen.' \
-    'wait;device|installation|vendor|app|devices|account|item|version|token device|installation|vendor|app|devices|account|item|version|token...;;Wait for the next event of these topics, write it and exit.' \
+    'monitor;device|installation|vendor|app|devices|account|item|version|token|proof...;;Write the events of these topics, or of all topics, as they happen.' \
+    'wait;device|installation|vendor|app|devices|account|item|version|token|proof device|installation|vendor|app|devices|account|item|version|token|proof...;;Wait for the next event of these topics, write it and exit.' \
     'version changed;-;build=- order=numeric|semver|debian|linux|auto of=app|os app=@app;Exit with 0 if VERSION, or the last report, differs from the last session\'s version, else with 1.' \
     'version compare;- lt|le|eq|ne|ge|gt -;build=- build2=- order=numeric|semver|debian|linux|auto;Exit with 0 if the comparison holds, else with 1.' \
     'backup;@file;;Write a backup to FILE, encrypted with a passphrase.' \
@@ -78,6 +81,7 @@ set -g __identityctl_commands \
     'credential put;- -;owner=-;Store a secret that a service gets as its credential NAME, and write the setting for its unit.' \
     'credential list;-;owner=-;List the credentials that are stored for services, or for one of them.' \
     'credential delete;- -;owner=-;Delete the credential NAME of a service.' \
+    'proof verify;@file;;Verify the proof in FILE by the key set of --keys, for --audience, and show its claims.' \
     'env otel;;;Write an environment variable with the identifiers of this device and this launch, for OpenTelemetry.' \
     'check;;;Without a VALUE: examine the daemon and the system, and show commands that repair faults.' \
     'account create;-;;Make an account of the fleet, with this device as its first member.' \
@@ -117,6 +121,8 @@ set -g __identityctl_options \
     '--allow-empty;item add|item put|item update|credential put;Send an empty secret, too, instead of taking it for a failure.' \
     '--raw;item read;Write only the bytes of the secret, unchanged.' \
     '--token-file=@file;token put|token invalidate;Read TOKEN from this file, without its line feed; - is standard input.' \
+    '--keys=@file;proof verify;Verify by the key set in this file, as \'proof keys --json\' writes it.' \
+    '--audience=-;proof verify;Refuse a proof for another audience.' \
     '--root=@file;seal;Delete the identity of the system below DIR, on which no daemon runs, instead of asking a daemon.' \
     '--openmetrics;stats|check;Write the metrics in the OpenMetrics 1.0 format.' \
     '--prometheus;stats|check;Write the metrics in the Prometheus text format, for node_exporter\'s textfile collector.' \

@@ -10,6 +10,7 @@ MODULES = {
     "items": ["item"],
     "versions": ["version"],
     "tokens": ["token"],
+    "proofs": ["prove", "proof"],
     "events": ["subscribe", "unsubscribe"],
     "store": ["key", "backup", "restore"],
 }
@@ -31,6 +32,8 @@ CLASSES = {
     "get device": "Identifier",
     "migrate device": "Migration",
     "migrate installation": "Migration",
+    "prove": "Proof",
+    "proof rotate": "ProofKey",
     "renew": "Renewal",
     "resolve": "ResolvedIdentifier",
     "status": "Status",
@@ -96,9 +99,18 @@ QUESTIONS = {
     "version compare",
     "token get",
     "token list",
+    "prove",
+    "proof keys",
 }
 # Fields that no representation shows.
-PRIVATE = {("Item", "data"), ("FoundItem", "data"), ("Token", "token"), ("TokenPut", "previous"), ("FleetRecord", "record")}
+PRIVATE = {
+    ("Item", "data"),
+    ("FoundItem", "data"),
+    ("Token", "token"),
+    ("TokenPut", "previous"),
+    ("Proof", "proof"),
+    ("FleetRecord", "record"),
+}
 TYPES = {
     "text": ("str", "text"),
     "number": ("int", "number"),

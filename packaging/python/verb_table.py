@@ -16,6 +16,9 @@ SCHEMA = PACKAGING / "identityctl.schema.json"
 
 # The words of an answer that have no name in a line, in order, by verb: of the final line or of each row.
 POSITIONAL = {
+    "prove": ["proof"],
+    "proof keys": ["keys"],
+    "proof rotate": ["key"],
     "account": ["account"],
     "app forget": ["app", "count"],
     "app list": ["app"],
@@ -146,6 +149,8 @@ def field(verb: str, name: str, schema: dict[str, Any], is_required: bool) -> Fi
         kind = schema["$ref"].rpartition("/")[2]
     elif "contentEncoding" in schema:
         kind = "bytes"
+    elif schema.get("items", {}).get("type") == "object":
+        kind = "text"
     else:
         kind = {"string": "text", "number": "number", "boolean": "boolean", "array": "words", "object": "texts"}[
             schema["type"]
@@ -166,7 +171,9 @@ def answer(verb: str, schema: dict[str, Any]) -> Answer:
         return Answer((), fields(verb, schema["items"]), is_open="additionalProperties" in schema["items"])
     properties = dict(schema.get("properties", {}))
     for name, value in list(properties.items()):
-        if value.get("type") == "array" and value["items"].get("type") == "object":
+        is_list = value.get("type") == "array" and value["items"].get("type") == "object"
+        # The list in a document that is one word is no list of rows.
+        if is_list and name not in POSITIONAL.get(verb, []):
             rows = fields(verb, properties.pop(name)["items"])
             final = fields(verb, {"properties": properties, "required": schema["required"]})
             return Answer(final, rows, name, "additionalProperties" in value["items"])

@@ -11,8 +11,8 @@ readonly SOURCE_PACKAGES=(dpkg-dev xz-utils)
 # dpkg-buildpackage needs these, too.
 readonly DEB_PACKAGES=(build-essential debhelper dh-python po-debconf python3)
 readonly TEST_PACKAGES=(
-  bash-completion bubblewrap build-essential curl debhelper dh-python faketime fish groff lintian man-db mandoc po-debconf rpm
-  shellcheck zsh
+  bash-completion bubblewrap build-essential curl debhelper dh-python faketime fish groff jose lintian man-db mandoc
+  po-debconf rpm shellcheck zsh
   btrfs-progs e2fsprogs fuse3 gdb git iproute2 jq libnbd-bin mosquitto-clients mypy nbdkit netcat-openbsd nodejs openssl
   apache2-utils skopeo
   python3 python3-jsonschema python3-keyring python3-nacl python3-packaging python3-pip python3-prometheus-client

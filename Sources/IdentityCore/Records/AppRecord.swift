@@ -26,6 +26,7 @@ package struct AppRecord: StoredRecord {
     var rights = written?.joinedRights
     var binding = written?.deviceBinding
     var order = written?.versionOrder
+    var consent = written?.proofConsent
     fields.field("vendor", &vendor)
     fields.field("unit", &unit)
     fields.field("container", &container, since: 3)
@@ -37,6 +38,7 @@ package struct AppRecord: StoredRecord {
     fields.field("installed", &app.installed)
     fields.field("folder", &app.folder, since: 5)
     fields.field("suspended", &app.suspended, since: 5)
+    fields.field("proof_consent", &consent, since: 6)
     guard fields.isReading else { return }
     app.manifest = nil
     if fields.version < 3 { Self.divide(&unit, &container, &groups, &rights) }
@@ -48,10 +50,12 @@ package struct AppRecord: StoredRecord {
       manifest.accessGroups = groups.words
       manifest.deviceBinding = binding
       manifest.versionOrder = order
+      if let consent { manifest.proofConsent = consent } else if fields.version >= 6 { fields.refuse() }
       if !manifest.grant(rights) { fields.refuse() }
       app.manifest = manifest
     } else if vendor != nil || unit != nil || container != nil || users != nil || groups != nil || rights != nil
       || binding != nil || order != nil || app.folder != nil || app.suspended != nil
+      || consent != nil
     {
       fields.refuse()
     }
@@ -76,6 +80,7 @@ package struct AppRecord: StoredRecord {
 }
 
 extension Manifest.DeviceBinding: StoredWord {}
+extension Manifest.ProofConsent: StoredWord {}
 extension VersionOrder: StoredWord {}
 
 extension Manifest {

@@ -29,15 +29,18 @@ package struct Records: OptionSet, Sendable {
   package static let backup = Records(rawValue: 1 << 10)
   /// The recovery key.
   package static let recovery = Records(rawValue: 1 << 11)
+  /// The keys of proofs.
+  package static let proofs = Records(rawValue: 1 << 12)
   /// All kinds of records.
   package static let all: Records = [
-    settings, apps, uses, identifiers, devices, fleet, items, versions, tokens, backup, recovery, events,
+    settings, apps, uses, identifiers, devices, fleet, items, versions, tokens, backup, recovery, events, proofs,
   ]
 
   private static let names: [(Records, String)] = [
     (settings, "settings"), (apps, "apps"), (uses, "uses of apps"), (identifiers, "identifiers"), (devices, "devices"),
     (fleet, "fleet"), (items, "items"), (versions, "versions"), (tokens, "push tokens"),
     (backup, "last backup"), (recovery, "recovery key"), (events, "events"),
+    (proofs, "proof keys"),
   ]
 
   /// The kinds in words, joined by commas.

@@ -50,9 +50,14 @@ extension Registry {
     case .version(.reported(let subject, let report)): news(of: subject, report)
     case .tokenStored(let token, let change): news(of: token, change)
     case .tokenDeleted(let token): news(of: token, "deleted")
+    case .proofKeyStored(let key) where !proofKeys.contains { $0.number == key.number }:
+      news(of: key, proofKeysInForce.isEmpty ? "key-created" : "key-rotated")
+    case .proofKeyLocked(let key): news(of: key, "key-locked")
+    case .proofKeyForgotten(let key, .lost): news(of: key, "key-lost")
     case .version, .appUpdated, .appUsed, .appUseForgotten, .dayBegan, .identifierRemembered, .identifierForgotten,
       .deviceDescribed, .machineRecorded, .machineLeft, .machineAcknowledged, .machineForgotten, .deviceLeft,
-      .leftDeviceForgotten, .fleetAdvanced, .fleetForgotten, .backupTaken, .sealed, .epochBegan:
+      .leftDeviceForgotten, .fleetAdvanced, .fleetForgotten, .backupTaken, .proofKeyStored, .proofKeyForgotten, .sealed,
+      .epochBegan:
       nil
     }
   }
@@ -89,6 +94,12 @@ extension Registry {
       attributes: [
         .init("value", Text(record.device)), .init("suspect", record.isSuspect ? "yes" : "no"),
       ], audience: .sharing)
+  }
+
+  private func news(of key: StoredProofKey, _ name: Text) -> News {
+    var attributes = [Event.Attribute("key", key.pair.identifier)]
+    if name != "key-lost" { attributes.append(.init("signs", Text("\(key.signs)"))) }
+    return News(topic: .proof, name: name, attributes: attributes, audience: .sharing)
   }
 
   private func news(of item: ItemKey, _ name: Text) -> News {
@@ -225,6 +236,7 @@ extension Topic {
     case .item: [.items, .apps]
     case .version: .versions
     case .token: .tokens
+    case .proof: [.proofs, .settings, .identifiers]
     }
   }
 }

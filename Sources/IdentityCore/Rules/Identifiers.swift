@@ -233,6 +233,9 @@ extension Plan {
     guard identifier.scope == .device else { return }
     regain(identifier.value)
     if let previous, course == .copy { leave(previous) }
+    if let previous, previous != identifier.value, !identifier.cause.mayReturn {
+      endProofKeys(.lost) { $0.device == previous }
+    }
     let listed = previous.flatMap { registry.devices[$0] }
     if course != .same, registry.account != nil, let listed {
       return listBeside(original: listed, identifier)

@@ -240,6 +240,8 @@ extension Plan {
     }
     endSuspicion()
     forgetLeftDevices()
+    let inForce = Set(registry.proofKeysInForce.map(\.number))
+    endProofKeys(.lost) { !inForce.contains($0.number) }
     for var former in registry.formerMachines where !former.isAcknowledged {
       former.isAcknowledged = true
       add(.machineAcknowledged(former))

@@ -50,6 +50,9 @@ extension Registry {
       let course = course(from: self[.device]?.value, to: returned[.device]?.value)
       for scope in plan.registry.scopes { try plan.bringBack(returned[scope], of: scope, cause, as: course, context) }
     }
+    if let key = proofKeysInForce.last, !plan.registry.proofKeysInForce.contains(where: { $0.number == key.number }) {
+      plan.add(.proofKeyLocked(key))
+    }
     return plan.changes
   }
 
@@ -178,6 +181,7 @@ struct SealRule: ChangeRule {
     for held in registry.items.held { plan.add(.itemDeleted(held.item)) }
     for token in registry.tokens.all { plan.add(.tokenDeleted(token)) }
     plan.forgetLeftDevices()
+    plan.endProofKeys(.lost)
     for history in registry.versions.all { plan.forgetVersions(of: history.subject) }
     plan.add(.sealed)
     return Decision(changes: plan.changes, reply: .done)

@@ -22,6 +22,7 @@ extension Registry {
     for stored in backup.items { restoration.bring(stored) }
     for history in backup.versions.all { restoration.bring(history) }
     for token in backup.tokens { restoration.bring(token) }
+    restoration.endProofKeys()
     restoration.begin(epoch: try context.random())
     return restoration.decision
   }
@@ -60,6 +61,9 @@ private struct Restoration {
     reply.word(.string(outcome))
     for (name, value) in attributes { reply.attribute(name, value) }
   }
+
+  /// Ends the proof keys, since the machine of the backup may have proofs of its own until now.
+  mutating func endProofKeys() { if !plan.changes.isEmpty { plan.endProofKeys(.lost) } }
 
   /// Begins a new epoch of events, because event positions from before the restore do not cover the restored state.
   mutating func begin(epoch: UUID) { if !plan.changes.isEmpty { plan.add(.epochBegan(epoch)) } }

@@ -43,6 +43,9 @@ extension Registry {
   /// Returns the rights that the manifest of an app gives.
   package func rights(of app: Text) -> Set<Right> { manifestInForce(of: app)?.rights ?? [] }
 
+  /// Returns whether the manifest of an app consents to proofs in spite of a device identifier of its own.
+  func isLinkable(_ app: Text) -> Bool { manifestInForce(of: app)?.proofConsent == .linkable }
+
   /// Returns the manifest of an app that is not suspended.
   private func manifestInForce(of app: Text) -> Manifest? {
     guard let app = apps[app], app.suspended == nil else { return nil }

@@ -69,6 +69,8 @@ struct SessionState: Equatable, Sendable {
     case failure(waits: Bool)
     /// The service manager is asked about the peer. Nothing is written until it has answered.
     case lookup
+    /// A proof is signed, or a key for it is made. Nothing is written until that is done.
+    case proof
   }
 
   private(set) var phase = Phase.serving
@@ -148,6 +150,9 @@ extension SessionState {
   /// The service manager was asked about the peer.
   mutating func beginLookup() { answer = .lookup }
 
+  /// A proof was passed to the signer.
+  mutating func beginProof() { answer = .proof }
+
   /// All of a backup is in the output. Nothing more is carried out until the client has read it.
   mutating func awaitReader() { if case .backup = answer { answer = .unread } }
 
@@ -187,7 +192,7 @@ extension SessionState {
   var hasLongAnswer: Bool {
     switch answer {
     case .gathering, .search, .rows, .backup, .failure(waits: false): true
-    case .none, .writer, .secret, .unread, .failure(waits: true), .lookup: false
+    case .none, .writer, .secret, .unread, .failure(waits: true), .lookup, .proof: false
     }
   }
 
@@ -195,7 +200,7 @@ extension SessionState {
   var isWrittenAhead: Bool {
     switch answer {
     case .gathering, .search, .rows: true
-    case .none, .writer, .secret, .backup, .unread, .failure, .lookup: false
+    case .none, .writer, .secret, .backup, .unread, .failure, .lookup, .proof: false
     }
   }
 
@@ -204,6 +209,9 @@ extension SessionState {
 
   /// Whether the service manager is asked about the peer.
   var isLookup: Bool { if case .lookup = answer { true } else { false } }
+
+  /// Whether the signer has a proof of the client.
+  var isProof: Bool { if case .proof = answer { true } else { false } }
 
   /// Whether the objects of a change are looked for.
   var isSearching: Bool { if case .search = answer { true } else { false } }
@@ -277,7 +285,7 @@ extension SessionState {
     return switch answer {
     case .none: true
     case .writer(let jobs, last: nil): jobs < most
-    case .writer, .secret, .gathering, .search, .rows, .backup, .unread, .failure, .lookup: false
+    case .writer, .secret, .gathering, .search, .rows, .backup, .unread, .failure, .lookup, .proof: false
     }
   }
 
@@ -286,7 +294,7 @@ extension SessionState {
     guard case .serving = phase else { return false }
     return switch answer {
     case .none, .writer: true
-    case .secret, .gathering, .search, .rows, .backup, .unread, .failure, .lookup: false
+    case .secret, .gathering, .search, .rows, .backup, .unread, .failure, .lookup, .proof: false
     }
   }
 
@@ -295,7 +303,7 @@ extension SessionState {
     switch answer {
     case .gathering, .search, .rows: true
     case .backup, .failure(waits: false): !hasOutput
-    case .none, .writer, .secret, .unread, .failure(waits: true), .lookup: false
+    case .none, .writer, .secret, .unread, .failure(waits: true), .lookup, .proof: false
     }
   }
 
@@ -328,7 +336,7 @@ extension SessionState {
     }
     guard stop == .handingOver || stop == .handoverDue else { return .rest }
     // A handover record does not contain the position in a long answer. One that makes a start fail begins again.
-    if stop == .handoverDue, hasLongAnswer, !isFailing { return .close }
+    if stop == .handoverDue, hasLongAnswer && !isFailing || isProof { return .close }
     return isIdle || (stop == .handoverDue && !isAtWriter) ? .park : .rest
   }
 }

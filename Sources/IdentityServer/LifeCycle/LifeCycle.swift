@@ -236,7 +236,8 @@ extension Change {
   fileprivate var isShown: Bool {
     switch self {
     case .tokenStored, .tokenDeleted, .itemStored, .itemDeleted, .version, .appUsed, .appUseForgotten, .dayBegan,
-      .identifierForgotten, .fleetAdvanced, .fleetRecorded, .fleetForgotten, .backupTaken:
+      .identifierForgotten, .fleetAdvanced, .fleetRecorded, .fleetForgotten, .backupTaken, .proofKeyStored,
+      .proofKeyForgotten, .proofKeyLocked:
       false
     default: true
     }

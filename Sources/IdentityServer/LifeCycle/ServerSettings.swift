@@ -25,6 +25,9 @@ package struct ServerSettings: Equatable, Sendable {
   /// daemon starts.
   package var onHardwareChange = MachinePolicy.keep
 
+  /// The settings about proofs.
+  package var proofs = ProofSettings()
+
   /// The policy for a credential of a unit that is not stored.
   package var missingCredential = MissingCredential.fail
 

@@ -78,6 +78,9 @@ package enum LogEvent: Sendable {
   case keyRotated(KeySource)
   case recoveryKeySet
   case keyRecovered(KeySource)
+  case proofKeyMade(Text, signs: Timestamp, by: Originator)
+  case proofKeyLocked(Text)
+  case proofKeyEnded(Text, by: Originator)
   case unusedForgotten(Int)
   case manifestFault(String)
   case manifestsInOrder
@@ -180,6 +183,20 @@ package enum LogEvent: Sendable {
       make(
         .notice, "5a3a1d7bf0f34a21b4d54125ca052dfc",
         "The recovery key opened the data key, which is now wrapped in the present master key (\(source.rawValue)).")
+    case .proofKeyMade(let key, let signs, _):
+      make(
+        .notice, "2f6b1c9e04d74a58b3e7a1d85c60f942", "The proof key \(key) is published, and signs from \(signs).",
+        [("IDENTITYD_PROOF_KEY", "\(key)")])
+    case .proofKeyLocked(let key):
+      make(
+        .warning, "8d13e5a7b2c94f60a4f8c61e907b35d2",
+        "The proof key \(key) belongs to another machine and signs nothing here. It comes back with that machine.",
+        [("IDENTITYD_PROOF_KEY", "\(key)")])
+    case .proofKeyEnded(let key, _):
+      make(
+        .notice, "c4a09f7e15b3482d8e6d20b9f7315ac8",
+        "The proof key \(key) has ended. Another one is made when a proof is asked for; publish the key set again.",
+        [("IDENTITYD_PROOF_KEY", "\(key)")])
     case .manifestFault(let text): make(.error, "5c97b254880d4140af7d4cb07538a7d7", text)
     case .manifestsInOrder: make(.notice, "a5df2946860d45b0b12253fc6538521b", "The manifests are in order again.")
     case .connectionsTakenOver(let kept, let closed):
@@ -260,7 +277,7 @@ package enum LogEvent: Sendable {
     case .noMachineIdentifier(_, let originator), .deviceMade(_, _, _, let originator),
       .appInstalled(_, let originator), .appUninstalled(_, let originator),
       .appReplaced(_, _, let originator), .appSuspended(_, let originator), .appResumed(_, let originator),
-      .identifierChanged(_, _, let originator),
+      .identifierChanged(_, _, let originator), .proofKeyMade(_, _, let originator), .proofKeyEnded(_, let originator),
       .secretDamaged(_, let originator),
       .connectionRefused(_, let originator), .credentialRefused(_, _, _, _, let originator),
       .connectionFailed(_, _, _, let originator):
@@ -269,6 +286,7 @@ package enum LogEvent: Sendable {
       .configurationWarning, .configurationRefused:
       .admin
     case .started, .startRefused, .stopping, .stopped, .store, .deviceSuspected, .machineChanged, .provisioned,
+      .proofKeyLocked,
       .provisionFailed, .systemChanged,
       .systemUnknown, .itemsLocked, .itemsOpened, .unusedForgotten, .manifestFault, .manifestsInOrder,
       .connectionsTakenOver, .handoverUnreadable, .notServing, .managerNotTold, .acceptPaused, .noStopTimer,

@@ -17,13 +17,16 @@ struct Lifetimes: Sendable {
   private let initStart: UInt64?
   /// The last time in this boot at which the machine went on from a snapshot.
   var resumption: Resumption
+  /// The settings about proofs.
+  var proofs: ProofSettings
 
   /// Reads the facts that identify a boot.
   ///
   /// - Parameter derivation: nil if the store's key is unknown.
-  init(_ derivation: IdentifierDerivation?, _ resumption: Resumption) {
+  init(_ derivation: IdentifierDerivation?, _ resumption: Resumption, _ proofs: ProofSettings) {
     self.derivation = derivation
     self.resumption = resumption
+    self.proofs = proofs
     boot = (try? MachineIdentity.boot()).map { UUID(high: $0.high, low: $0.low) }
     initStart = (try? ProcessFacts.startTime(of: 1)) ?? nil
   }
@@ -90,11 +93,15 @@ struct Lifetimes: Sendable {
   var surroundings: Surroundings {
     Surroundings(
       now: { Timestamp(milliseconds: Clock.realtimeMilliseconds) },
-      session: { (peer) throws(Refusal) in try versionSession(of: peer) })
+      session: { (peer) throws(Refusal) in try versionSession(of: peer) },
+      proofs: proofs)
   }
 }
 
 extension Lifetimes {
+  /// Returns the identifier of this boot for an app.
+  func boot(of app: Text) throws(Refusal) -> UUID { try identifier(DerivedLevel.boot.rawValue, [app.bytes]) }
+
   /// `get key`, `get session`, `get boot`: computes an identifier that is not stored.
   func answer(_ identifier: DerivedIdentifier, for peer: Peer, _ registry: Registry) throws(Refusal) -> Reply {
     var parts: [[UInt8]] = []

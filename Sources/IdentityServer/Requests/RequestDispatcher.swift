@@ -23,6 +23,7 @@ final class RequestDispatcher {
   private var surroundings: Surroundings
   private let secretMemory: SecretMemory
   private let failures: CredentialFailures
+  private let proofs: ProofAnswers
   private let table = VerbTable()
   /// Kept, so that a request needs no allocation.
   private var parser = WordParser()
@@ -32,7 +33,7 @@ final class RequestDispatcher {
     _ state: CommittedState, _ connections: ConnectionTable, _ scheduler: TurnScheduler, _ writer: WriterChannel,
     _ publisher: Publisher, _ encoder: AnswerEncoder, _ status: StatusAnswers, _ statistics: StatisticsAnswers,
     _ known: KnownAnswers, _ measurements: Measurements, _ lifetimes: Lifetimes, _ lease: FleetLease,
-    _ secretMemory: SecretMemory, _ failures: CredentialFailures
+    _ secretMemory: SecretMemory, _ failures: CredentialFailures, _ proofs: ProofAnswers
   ) {
     self.state = state
     self.connections = connections
@@ -49,6 +50,7 @@ final class RequestDispatcher {
     surroundings = lifetimes.surroundings
     self.secretMemory = secretMemory
     self.failures = failures
+    self.proofs = proofs
   }
 
   /// Answers one request line, or sends the request to the writer.
@@ -114,6 +116,11 @@ final class RequestDispatcher {
       if connection.session.isAtWriter { return false }
       try state.registry.requireRight(of: command, for: connection.peer)
       try lease.take(for: connection)
+    case .proof:
+      // Answers keep the order of the requests.
+      if connection.session.isAtWriter { return false }
+      try proofs.begin(command, verb, connection, lifetimes)
+      return true
     case .plain, .standing, .secret, .steps: break
     }
     if !connection.session.isAtWriter, state.isStarted {
@@ -250,7 +257,7 @@ final class RequestDispatcher {
   /// Sends a request to the writer.
   ///
   /// - Throws: `limit` if too many backups are in progress.
-  private func submit(_ work: Job.Work, _ verb: Int, of connection: Connection) throws(Refusal) {
+  func submit(_ work: Job.Work, _ verb: Int, of connection: Connection) throws(Refusal) {
     if case .long(.backup) = work {
       // Each backup is held in memory as a whole.
       guard connections.all.count(where: \.session.hasBackup) < Bound.backups else {
@@ -319,6 +326,8 @@ extension Job.Work {
     case .registry(let command):
       switch command.rule.answerKind {
       case .secret: .secret
+      // The signature follows.
+      case .proof: .steps
       case .steps, .search: .steps
       case .plain, .list, .standing, .lease: nil
       }
@@ -342,7 +351,8 @@ extension LocalCommand {
 extension Connection {
   /// Whether a search or a list is in progress, which is counted when it ends.
   fileprivate var isCountedLater: Bool {
-    switch outgoing {
+    if session.isProof { return true }
+    return switch outgoing {
     case .search, .secrets, .reply: true
     case .uuids, .backup, .zeros, nil: false
     }

@@ -17,6 +17,8 @@ final class CommittedState {
   /// The reader of secrets; nil if the writer has to be asked for each secret, as before its first report.
   private(set) var itemReader: ItemReader?
   private var keySource: KeySource?
+  /// The cipher of proof keys; nil if the data key is not available.
+  private(set) var proofKeyCipher: ProofKeyCipher?
   /// The source of the items' master key; nil if items cannot be used.
   var usableKeySource: KeySource? { registry.itemFault == nil ? keySource : nil }
   /// The time at which the recovery key was set; nil if there is none.
@@ -24,6 +26,8 @@ final class CommittedState {
   private(set) var manifestFaults: [String] = []
   /// The reason why the machine could not be given its identity; nil if it was, or needed none.
   private(set) var provisionFault: String?
+  /// The reason why the last proof could not be signed; nil if it was, or none was asked for.
+  var proofFault: String?
   /// The identifier of the store; nil if it is not proven.
   let store: UUID?
   /// The source from which the start read the store: the disk or the page cache.
@@ -32,13 +36,14 @@ final class CommittedState {
   private var loggedFaults: Set<UUID> = []
   private let log: LogSink
 
-  init(_ content: StoreContent, keySource: KeySource?, log: LogSink) {
+  init(_ content: StoreContent, keySource: KeySource?, proofKeyCipher: ProofKeyCipher?, log: LogSink) {
     registry = content.registry
     condition = content.condition
     events = EventLog(content.events, last: content.registry.lastEvent, epoch: content.epoch)
     store = content.store
     storeSource = content.source
     self.keySource = keySource
+    self.proofKeyCipher = proofKeyCipher
     self.log = log
   }
 
@@ -53,6 +58,7 @@ final class CommittedState {
     if let reopened = report.reopened {
       itemReader = reopened.reader
       keySource = reopened.keySource
+      proofKeyCipher = reopened.proofKeyCipher
     }
     if let source = report.keySource { keySource = source }
     if let fault = report.provisionFault { provisionFault = fault }
@@ -139,13 +145,19 @@ extension LogEvent {
       // Only a change with an event has suspended or resumed the app.
       guard recorded.event != nil else { return nil }
       self = new.suspended == nil ? .appResumed(app, by: originator) : .appSuspended(app, by: originator)
+    case .proofKeyStored(let key):
+      guard recorded.event != nil else { return nil }
+      self = .proofKeyMade(key.pair.identifier, signs: key.signs, by: originator)
+    case .proofKeyLocked(let key): self = .proofKeyLocked(key.pair.identifier)
+    case .proofKeyForgotten(let key, .lost): self = .proofKeyEnded(key.pair.identifier, by: originator)
     case .sealed: self = .sealed
     case .deviceResumed(.device): self = .machineResumed
     case .version(.reported(.system, let report)) where report.state != .unchanged: self = .systemChanged(report)
     case .identifierMade, .identifierRemembered, .identifierEnded, .identifierForgotten, .appUsed,
       .appUseForgotten, .dayBegan, .deviceSuspected, .deviceAcknowledged, .deviceResumed, .accountSet, .deviceListed,
       .deviceDescribed, .deviceReplaced, .deviceUnlisted, .fleetAdvanced, .fleetRecorded, .fleetForgotten,
-      .backupTaken, .machineAcknowledged, .machineForgotten, .deviceLeft, .leftDeviceForgotten, .itemStored,
+      .proofKeyForgotten, .backupTaken, .machineAcknowledged, .machineForgotten, .deviceLeft, .leftDeviceForgotten,
+      .itemStored,
       .itemDeleted, .version, .tokenStored, .tokenDeleted, .epochBegan:
       return nil
     }

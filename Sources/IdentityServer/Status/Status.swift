@@ -84,6 +84,9 @@ final class StatusAnswers {
     rows.add(.suspect, (registry.machine?.suspicion).map { .string("\($0.cause.rawValue) \($0.since)") })
     rows.add(.machineChange, registry.unacknowledged.map { .string("\($0.cause.rawValue) \($0.since)") })
     rows.add(.masterKeyReason, registry.itemFault.map { .string($0) })
+    let proofKey = ProofKeyState(registry, fault: state.proofFault, at: Writer.now)
+    rows.add(.proofKey, (proofKey?.text).map { .string($0) })
+    rows.add(.proofKeyReason, (proofKey?.reason).map { .string($0) })
     rows.add(.sealed, registry.isSealed ? .yesOrNo(true) : nil)
     rows.add(.storeReason, (condition.refusal?.text).map { .string($0) })
     rows.add(.unproven, registry.unproven.isEmpty ? nil : .string(registry.unproven.text))
@@ -100,6 +103,20 @@ final class StatusAnswers {
 
   /// The number of faults shown. All faults are in the journal.
   private static var shownFaults: Int { 16 }
+}
+
+/// The state of the proof key in words.
+private struct ProofKeyState {
+  let text: String
+  let reason: String?
+
+  /// - Parameter fault: the reason why the last proof could not be signed; nil if it was.
+  init?(_ registry: Registry, fault: String?, at now: Timestamp) {
+    // A first key that could not be made is a fault, too.
+    guard !registry.proofKeys.isEmpty || fault != nil else { return nil }
+    reason = registry.itemFault ?? fault
+    text = reason == nil ? registry.signingProofKey(at: now).map { "\($0.pair.identifier)" } ?? "locked" : "unavailable"
+  }
 }
 
 /// The rows that a peer may see.

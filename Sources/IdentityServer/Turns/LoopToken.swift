@@ -11,6 +11,8 @@ enum LoopToken {
   static let sources = mark | 3
   /// The mounts: a file system was mounted or unmounted.
   static let mounts = mark | 4
+  /// The signer: proofs are signed.
+  static let proofs = mark | 5
 
   /// Returns the token of a watched process.
   ///

@@ -41,7 +41,7 @@ extension Writer {
       report.registry = healed
       // The loop's reader has the old files open.
       hasReader = false
-      report.reopened = Reopened(reader: nil, keySource: store.keySource)
+      report.reopened = Reopened(reader: nil, keySource: store.keySource, proofKeyCipher: store.makeProofKeyCipher())
       handOverReader(&report)
       report.notices.append(.store(.healed))
     }

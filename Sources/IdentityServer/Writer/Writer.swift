@@ -104,6 +104,7 @@ final class Writer {
         case .survey(let named): folders = named
         case .rangeOwner(let user): rangeOwners.insert(user)
         case .limits(let new): limits = new
+        case .proofs(let new): lifetimes.proofs = new
         case .used(let apps, let policy): uses = (apps.union(uses?.apps ?? []), policy)
         case .backupTaken(let made): backup = made
         case .examine: examines = true
@@ -163,7 +164,8 @@ final class Writer {
   func handOverReader(_ report: inout WriterReport) {
     guard !hasReader, registry.items.total.items > 0 else { return }
     hasReader = true
-    report.reopened = Reopened(reader: store.makeItemReader(), keySource: store.keySource)
+    report.reopened = Reopened(
+      reader: store.makeItemReader(), keySource: store.keySource, proofKeyCipher: store.makeProofKeyCipher())
   }
 
   // MARK: Start

@@ -63,6 +63,8 @@ enum WriterMessage: Sendable {
   case rangeOwner(UInt32)
   /// Applies these bounds from now on.
   case limits(Limits)
+  /// Applies these settings about proofs from now on.
+  case proofs(ProofSettings)
   /// Records the use of these apps, and uninstalls the unused and suspended apps that are due.
   case used(Set<Text>, ForgetPolicy)
   /// Records that a client has read a backup to its end that was made at this time.
@@ -187,6 +189,7 @@ struct WriterReport: Sendable {
 struct Reopened: Sendable {
   let reader: ItemReader?
   let keySource: KeySource?
+  let proofKeyCipher: ProofKeyCipher?
 }
 
 /// The facts about the recovery key that `status` shows.

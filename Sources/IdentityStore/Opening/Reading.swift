@@ -55,6 +55,10 @@ struct Reading {
       reading.registry.apply(.deviceLeft(left))
       return true
     }
+    try read(StoredProofKey.self, database, authenticator, &found) { reading, key in
+      reading.registry.apply(.proofKeyStored(key))
+      return true
+    }
     try readApps(database, authenticator, &found)
     try read(DeviceRecord.self, database, authenticator, &found) { $0.apply($1) }
     try readFleet(database, authenticator, &found)

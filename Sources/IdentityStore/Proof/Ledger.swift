@@ -72,7 +72,7 @@ extension UUID {
 
 /// A digest for each table, so that damage to one table leaves the others trustworthy.
 struct TableDigests: Sendable {
-  private var digests = InlineArray<19, Digest>(repeating: Digest())
+  private var digests = InlineArray<20, Digest>(repeating: Digest())
   /// The number of digests to encode. A store of an earlier schema version has fewer tables.
   private var count = Schema.records.count
 

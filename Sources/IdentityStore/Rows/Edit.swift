@@ -81,6 +81,9 @@ struct Edit {
     case .tokenStored(_, .copied): break
     case .tokenStored(let token, _): try replace(token.record, authenticator)
     case .tokenDeleted(let token): try remove(token.record, authenticator)
+    case .proofKeyStored(let key): try put(key, authenticator)
+    case .proofKeyForgotten(let key, _): try remove(.integer(key.number), StoredProofKey.self, authenticator)
+    case .proofKeyLocked: break
     case .sealed:
       ledger.settings.isSealed = true
       try replace(ledger.settings, authenticator)

@@ -17,7 +17,7 @@ enum Schema {
     StoredSettings.self, AppRecord.self, NumberedIdentifier.self, DeviceRecord.self, EventBatch.self, WrappedKey.self,
     Item.self, ReleaseRecord.self, ReportRecord.self, ClaimRecord.self, TokenRecord.self, AppUseRecord.self,
     FormerMachine.self, FleetRecord.self, LastBackup.self, DayRecord.self, FleetStanding.self,
-    RecoveryRecord.self, LeftDevice.self,
+    RecoveryRecord.self, LeftDevice.self, StoredProofKey.self,
   ]
 
   /// The tables of all records, each at the index that is its ``Table/place``.

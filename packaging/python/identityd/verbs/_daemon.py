@@ -164,6 +164,8 @@ class Status:
     master_key: str | None = None
     master_key_reason: str | None = None
     pid: int | None = None
+    proof_key: str | None = None
+    proof_key_reason: str | None = None
     protocol: int | None = None
     provision_reason: str | None = None
     recovery_key: datetime | None = None
@@ -211,6 +213,8 @@ _Status = _.properties(
     _.Field("master-key", "master_key", _.text),
     _.Field("master-key-reason", "master_key_reason", _.text),
     _.Field("pid", "pid", _.number),
+    _.Field("proof-key", "proof_key", _.text),
+    _.Field("proof-key-reason", "proof_key_reason", _.text),
     _.Field("protocol", "protocol", _.number),
     _.Field("provision-reason", "provision_reason", _.text),
     _.Field("recovery-key", "recovery_key", _.time),
