@@ -175,11 +175,11 @@ int ccrypto_public_key(const ccrypto_key *key, uint8_t point[CCRYPTO_POINT]) {
     // The form of an uncompressed point: the byte 4, then both coordinates (SEC 1, section 2.3.3).
     uint8_t bytes[1 + CCRYPTO_POINT];
     size_t length = 0;
-    int isRead = openssl.get_bytes(key->key, "pub", bytes, sizeof bytes, &length) == 1 && length == sizeof bytes
+    int is_read = openssl.get_bytes(key->key, "pub", bytes, sizeof bytes, &length) == 1 && length == sizeof bytes
         && bytes[0] == 4;
     openssl.clear_errors();
-    if (isRead) memcpy(point, bytes + 1, CCRYPTO_POINT);
-    return isRead;
+    if (is_read) memcpy(point, bytes + 1, CCRYPTO_POINT);
+    return is_read;
 }
 
 void ccrypto_free_key(ccrypto_key *key) {
@@ -194,14 +194,14 @@ int ccrypto_sign(ccrypto_key *key, const uint8_t digest[CCRYPTO_DIGEST], uint8_t
     const uint8_t *next = der;
     size_t count = sizeof der;
     pthread_mutex_lock(&key->lock);
-    int isSigned = openssl.sign(key->signing, der, &count, digest, CCRYPTO_DIGEST) == 1;
+    int is_signed = openssl.sign(key->signing, der, &count, digest, CCRYPTO_DIGEST) == 1;
     pthread_mutex_unlock(&key->lock);
-    void *pair = isSigned ? openssl.read_pair(NULL, &next, (long)count) : NULL;
-    isSigned = pair != NULL && openssl.write_number(openssl.pair_r(pair), signature, 32) == 32
+    void *pair = is_signed ? openssl.read_pair(NULL, &next, (long)count) : NULL;
+    is_signed = pair != NULL && openssl.write_number(openssl.pair_r(pair), signature, 32) == 32
         && openssl.write_number(openssl.pair_s(pair), signature + 32, 32) == 32;
     openssl.free_pair(pair);
     openssl.clear_errors();
-    return isSigned;
+    return is_signed;
 }
 
 static void *key_of_point(const uint8_t point[CCRYPTO_POINT]) {
@@ -245,11 +245,11 @@ int ccrypto_verify(
     uint8_t der[der_length];
     size_t count = encode(signature, der);
     void *key = count == 0 ? NULL : key_of_point(point), *digest = openssl.new_digest();
-    int isValid = key != NULL && digest != NULL
+    int is_valid = key != NULL && digest != NULL
         && openssl.begin_verify(digest, NULL, "SHA2-256", context, NULL, key, NULL) == 1
         && openssl.verify(digest, der, count, message, length) == 1;
     openssl.free_digest(digest);
     openssl.free_key(key);
     openssl.clear_errors();
-    return isValid;
+    return is_valid;
 }

@@ -30,19 +30,6 @@ package struct KeySet: Equatable, Sendable {
   /// The number of keys that ``init(parsing:)`` reads at most.
   package static let bound = 65_536
 
-  /// The set in JSON.
-  package var json: String {
-    let keys = entries.map { entry in
-      var members = JSONObject()
-      for (name, value) in [
-        ("kty", "EC"), ("crv", "P-256"), ("x", entry.key.x), ("y", entry.key.y), ("use", "sig"), ("alg", "ES256"),
-        ("kid", entry.key.thumbprint), ("device", entry.device), ("iss", entry.issuer),
-      ] { members.add(name, WordEncoder.quoted(value)) }
-      return members.text
-    }
-    return #"{"keys":\#(JSONObject.array(keys))}"#
-  }
-
   /// Reads a set that an identityd published. Keys of other kinds are left out, as RFC 7517 demands; nil for anything else.
   package init?(parsing bytes: [UInt8]) {
     guard let set = JSONValue(parsing: bytes), case .array(let keys)? = set["keys"], keys.count <= Self.bound else {

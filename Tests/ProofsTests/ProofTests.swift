@@ -192,3 +192,15 @@ struct ProofTests {
     #expect(PublicProofKey(point: point).thumbprint == "oKIywvGUpTVTyxMQ3bwIIeQUudfr_CkLMjCE19ECD-U")
   }
 }
+
+extension KeySet {
+  /// The set in JSON, as `proof keys` has it.
+  fileprivate var json: String {
+    let keys = entries.map { entry in
+      let key = entry.key
+      return #"{"kty":"EC","crv":"P-256","x":"\#(key.x)","y":"\#(key.y)","use":"sig","alg":"ES256","#
+        + #""kid":"\#(key.thumbprint)","device":"\#(entry.device)","iss":"\#(entry.issuer)"}"#
+    }
+    return #"{"keys":[\#(keys.joined(separator: ","))]}"#
+  }
+}

@@ -77,7 +77,6 @@ package final class ProofStatement: Sendable {
   package let key: StoredProofKey
   /// The app that the proof is about.
   package let app: Text
-  package let vendor: Text
   /// The identifiers of the device, which is that of all apps, of the app and of the vendor.
   package let deviceIdentifier: Identifier
   package let installationIdentifier: UUID
@@ -90,13 +89,12 @@ package final class ProofStatement: Sendable {
   package let asker: Text?
 
   init(
-    request: ProofRequest, key: StoredProofKey, app: Text, vendor: Text, deviceIdentifier: Identifier,
+    request: ProofRequest, key: StoredProofKey, app: Text, deviceIdentifier: Identifier,
     installationIdentifier: UUID, vendorIdentifier: UUID, release: Release?, suspicion: Cause?, asker: Text?
   ) {
     self.request = request
     self.key = key
     self.app = app
-    self.vendor = vendor
     self.deviceIdentifier = deviceIdentifier
     self.installationIdentifier = installationIdentifier
     self.vendorIdentifier = vendorIdentifier
@@ -206,7 +204,7 @@ struct ProveRule: RegistryRule {
     let isOwn = id == peer.app && request.app == nil
     var reply = Reply()
     reply.proof = ProofStatement(
-      request: request, key: key, app: id, vendor: registry.vendor(of: id), deviceIdentifier: device,
+      request: request, key: key, app: id, deviceIdentifier: device,
       installationIdentifier: installation.value, vendorIdentifier: vendor.value,
       release: plan.registry.versions[.app(id)].current?.release, suspicion: plan.registry.machine?.suspicion?.cause,
       asker: isOwn ? nil : peer.isAdmin ? Text("uid:\(peer.userID)") : peer.app)

@@ -72,7 +72,7 @@ struct ProofClaims {
   }
 }
 
-/// An object in JSON under construction, as bytes: an object of strings takes twice the time.
+/// An object in JSON under construction, as the bytes that are signed. No name repeats.
 private struct ObjectBytes {
   private var bytes: [UInt8] = []
 
