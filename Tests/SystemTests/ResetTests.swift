@@ -128,18 +128,26 @@ extension SystemTests {
     try await system.write(
       "[Unit]\nConditionVirtualization=\n[Service]\nEnvironment=PATH=\(folder):/usr/bin:/bin",
       to: dropIn)
-    let session = "systemctl kill --signal=USR1 asking.service; sleep 1; tail -n 1 /run/asking"
+    let session =
+      """
+      asked=$(wc -l </run/asking); systemctl kill --signal=USR1 asking.service
+      for try in $(seq 300); do [ "$(wc -l </run/asking)" = "$asked" ] || break; sleep 0.1; done
+      tail -n 1 /run/asking
+      """
     try await system.shell(
       """
       chmod 755 \(folder)/journalctl
       systemctl daemon-reload
-      systemd-run --quiet --unit=asking sh -c 'trap "identityctl get session >>/run/asking" USR1; while :; do sleep 0.1; done'
+      systemd-run --quiet --unit=asking sh -c 'trap "identityctl get session >>/run/asking" USR1
+        >/run/asking; while :; do sleep 0.1; done'
+      for try in $(seq 300); do [ -e /run/asking ] && break; sleep 0.1; done
       """)
     let before = try await system.shell(session)
-    try await system.shell("systemctl start identityd-resumed.service; sleep 2")
+    let told = "journalctl --unit=identityd --grep='The machine goes on from a snapshot' --output=cat | wc -l"
+    try await system.shell("systemctl start identityd-resumed.service")
+    try await eventually("the report of the snapshot") { try await system.shell(told) == "1" }
     #expect(try await system.shell(session) != before)
     #expect(try await system.property("NRestarts", of: "identityd-resumed.service") == "0")
-    let told = "journalctl --unit=identityd --grep='The machine goes on from a snapshot' --output=cat | wc -l"
     #expect(try await system.shell(told) == "1")
     try await system.shell(
       """
