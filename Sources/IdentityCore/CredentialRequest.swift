@@ -11,7 +11,7 @@ package struct CredentialRequest: Equatable, Sendable {
 
   /// The attribute `service` of the items that are credentials.
   package static let service: Text = "credential"
-  /// The beginning of the names that stand for identifiers, and that are reserved for proofs.
+  /// The beginning of the names that stand for identifiers and proofs.
   package static let reservedBeginning: Text = "identityd."
 
   /// The identifiers that a service manager can request.
@@ -25,8 +25,11 @@ package struct CredentialRequest: Equatable, Sendable {
     case secret
     /// The identifier of the app that the main process of the unit is.
     case identifier(Identifier)
+    /// A proof of this app, for the relying party that the settings name so, or that has this name.
+    case proof(for: Text)
   }
 
+  private static let proofBeginning = Array("proof.".utf8)
   private static let middle = Array("/unit/".utf8)
   /// The greatest number of digits in the name: the service manager writes 64 random bits without leading zeros.
   private static let mostDigits = 16
@@ -62,10 +65,14 @@ package struct CredentialRequest: Equatable, Sendable {
     }
     guard !Self.isOwn(unit) else { throw .conflict("identityd gives no credentials to its own units") }
     guard name.bytes.starts(with: Self.reservedBeginning.bytes) else { return .secret }
-    let rest = Text(trusted: Array(name.bytes.dropFirst(Self.reservedBeginning.bytes.count)))
-    guard let identifier = Identifier(rawValue: "\(rest)") else {
-      let known = Identifier.allCases.map { "\(Self.reservedBeginning)\($0.rawValue)" }.joined(separator: ", ")
-      throw .conflict("names that begin with identityd. are reserved, and this version knows \(known)")
+    let rest = name.bytes.dropFirst(Self.reservedBeginning.bytes.count)
+    if rest.starts(with: Self.proofBeginning), rest.count > Self.proofBeginning.count {
+      return .proof(for: Text(trusted: Array(rest.dropFirst(Self.proofBeginning.count))))
+    }
+    guard let identifier = Identifier(rawValue: "\(Text(trusted: Array(rest)))") else {
+      let known = Identifier.allCases.map { "\(Self.reservedBeginning)\($0.rawValue)" } + ["identityd.proof.AUDIENCE"]
+      throw .conflict(
+        "names that begin with identityd. are reserved, and this version knows \(known.joined(separator: ", "))")
     }
     return .identifier(identifier)
   }

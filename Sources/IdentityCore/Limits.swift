@@ -84,10 +84,16 @@ package enum Bound {
   /// The maximum number of proof keys: three for each of the machines that can come back, which is more than ever are kept
   /// for one of them. The oldest ends first.
   package static let proofKeys = 3 * (formerMachines + 1)
-  /// The number of proofs that a principal may have in a second, and at once.
+  /// The number of proofs that a principal, or a unit before its start, may have in a second, and at once.
   package static let proofsPerSecond = 20
   package static let proofsAtOnce = 100
-  /// The number of principals whose rate is kept before those without a recent proof are forgotten.
+  /// The time for which a service manager's request for a proof waits for its turn, in microseconds, and that after which
+  /// it tries again.
+  package static let proofTurnMicroseconds: UInt64 = 60_000_000
+  package static let proofPauseMicroseconds: UInt64 = 50_000
+  /// The maximum number of audiences with a name for credentials.
+  package static let proofAudiences = 64
+  /// The number of principals and units whose rate is kept before those without a recent proof are forgotten.
   package static let proofRates = 1_024
   /// The maximum number of proofs and keys in work. Each takes up to a second with a key in hardware.
   package static let proofsInWork = 64

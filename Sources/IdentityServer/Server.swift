@@ -108,6 +108,9 @@ package final class Server {
     proofs.submit = { [unowned dispatcher] (command, verb, connection) throws(Refusal) in
       try dispatcher.submit(.registry(command), verb, of: connection)
     }
+    proofs.beginAgain = { [unowned dispatcher] (command, verb, connection) throws(Refusal) in
+      try dispatcher.answer(.registry(command), verb, connection)
+    }
     closer = ConnectionCloser(
       connections, scheduler, dispatcher, publisher, handover, processes, measurements, readiness, loop, log)
     failures.close = { [unowned closer] in closer.close($0) }

@@ -80,6 +80,10 @@ package struct ClientCommand: Sendable {
       summary: "Verify the proof in FILE by the key set of --keys, for --audience, and show its claims.",
       loss: .nothing),
     ClientCommand(
+      "proof discovery",
+      summary: "Write the files by which relying parties find the keys of this device, for the web server of Issuer=.",
+      loss: .nothing, answer: .object(.init([], [.number("keys"), .word("issuer").optional]))),
+    ClientCommand(
       "env otel",
       summary: "Write an environment variable with the identifiers of this device and this launch, for OpenTelemetry.",
       loss: .nothing, answer: .object(.init([.word("setting")]))),

@@ -94,6 +94,9 @@ package enum Options {
         .init("audience", value: "NAME", "Refuse a proof for another audience."),
       ]),
     Group(
+      commands: ["proof discovery"],
+      options: [.init("output", value: "DIR", "Write the files below this directory, readable by all users.")]),
+    Group(
       commands: ["seal"],
       options: [
         .init(

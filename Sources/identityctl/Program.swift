@@ -68,7 +68,8 @@ enum Program {
       case "stats": try showStatistics(line)
       case "seal" where line.options["root"] != nil: try sealStopped(line)
       default:
-        try askFleet(line) ?? manageCredentials(line) ?? verifyProof(line) ?? showTelemetryVariable(line) ?? ask(line)
+        try askFleet(line) ?? manageCredentials(line) ?? verifyProof(line) ?? writeDiscovery(line)
+          ?? showTelemetryVariable(line) ?? ask(line)
       }
     } catch let failure as DaemonConnection.Failure {
       return fail(failure, line)

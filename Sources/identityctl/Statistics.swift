@@ -44,16 +44,20 @@ extension Program {
   ) throws -> Bool {
     let text = MetricText(format).text(samples)
     guard let file else { return line.options["quiet"] != nil || StandardStream.output.write(text) }
+    try publish(Array(text.utf8), in: file)
+    return true
+  }
+
+  /// Replaces a file that programs of other users read.
+  static func publish(_ bytes: [UInt8], in file: FileReplacement) throws {
     try withFileFailures(status: ExitStatus.cannotCreate) {
       try SignalWatch.run(SignalWatch.ending, leave: { file.discard() }) {
-        // The collector runs as another user.
         let draft = try file.begin(mode: 0o644)
         defer { file.discard() }
-        try draft.writeAll(Array(text.utf8))
+        try draft.writeAll(bytes)
         try file.finish(draft)
       }
     }
-    return true
   }
 
   /// Shows the counters and measurements of the daemon.

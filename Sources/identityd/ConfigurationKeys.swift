@@ -43,6 +43,23 @@ extension Configuration: ProgramConfiguration {
       return value.isEmpty || value.isTrustDomain
     },
     .number("Proof", "Overlap", 0...31_536_000, \.proofOverlap),
+    ConfigurationKey(
+      section: "Proof", name: "Audience",
+      allowed: "a name and an audience, then a lifetime of 60 to 3600 seconds or nothing, at most 64 times"
+    ) { result, value in
+      // A list grows with each line, and an empty value clears it (systemd.syntax(7)).
+      guard !value.isEmpty else {
+        result.proofs.audiences = [:]
+        return true
+      }
+      let words = value.split(separator: " ").map(String.init)
+      let lifetime = words.count > 2 ? Int64(words[2]) : ProofRequest.standardLifetime
+      guard (2...3).contains(words.count), let lifetime, ProofRequest.lifetimes.contains(lifetime),
+        words[1].utf8.count <= Bound.nameLength
+      else { return false }
+      result.proofs.audiences[Text(words[0])] = ProofRequest(audience: Text(words[1]), lifetime: lifetime)
+      return result.proofs.audiences.count <= Bound.proofAudiences
+    },
     .number("Limits", "Connections", 32...1_000_000, \.limits.connections),
     .number("Limits", "ConnectionsPerUser", 1...1_000_000, \.limits.connectionsPerUser),
     .number("Limits", "ReservedConnections", 1...1_000, \.limits.reservedConnections),

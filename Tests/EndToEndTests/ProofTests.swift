@@ -119,7 +119,9 @@ import Testing
 
   @Test(arguments: [
     "Issuer=http://id.example.org", "Issuer=https://a\"b", "Issuer=https://a b", "TrustDomain=Example.org",
-    "TrustDomain=a/b", "Overlap=-1",
+    "TrustDomain=a/b", "Overlap=-1", "Audience=vault", "Audience=vault a 59", "Audience=vault a 3601",
+    "Audience=vault a 60 b", "Audience=vault a b", "Audience=a \(String(repeating: "b", count: 256))",
+    (0...64).map { "Audience=a\($0) b" }.joined(separator: "\n"),
   ])
   func `settings that no proof may have are refused`(setting: String) throws {
     try daemon.configure("[Proof]\n\(setting)\n")

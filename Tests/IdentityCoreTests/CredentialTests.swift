@@ -78,7 +78,7 @@ struct CredentialTests {
     #expect(CredentialRequest.unit(of: Text(group)) == nil)
   }
 
-  @Test func `reserved names stand for identifiers, or are refused`() throws {
+  @Test func `reserved names stand for identifiers and proofs, or are refused`() throws {
     let peer = Peer(userID: 0, groupID: 0, processID: 1, place: PeerPlace(unit: "web.service"), isAdmin: true)
     func content(_ name: String) throws -> CredentialRequest.Content {
       try #require(parsed("0/unit/web.service/\(name)")).content(for: peer)
@@ -86,7 +86,9 @@ struct CredentialTests {
     for identifier in CredentialRequest.Identifier.allCases {
       #expect(try content("identityd.\(identifier.rawValue)") == .identifier(identifier))
     }
-    for name in ["identityd.", "identityd.key", "identityd.Device", "identityd.device.x", "identityd.proof.x"] {
+    #expect(try content("identityd.proof.vault") == .proof(for: "vault"))
+    #expect(try content("identityd.proof.https.example.org") == .proof(for: "https.example.org"))
+    for name in ["", "key", "Device", "device.x", "proof.", "proof"].map({ "identityd.\($0)" }) {
       #expect(throws: Refusal.self, "\(name)") { try content(name) }
     }
     #expect(try content("identityd") == .secret)

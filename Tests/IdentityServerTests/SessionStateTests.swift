@@ -11,7 +11,7 @@ struct SessionStateTests {
     case endProcess(unread: Int)
     case sendJob(SessionState.ExclusiveAnswer?)
     case finishJob
-    case beginSecret, beginGathering, beginRows, beginBackup, awaitReader, finishAnswer
+    case beginSecret, beginGathering, beginRows, beginBackup, beginProof, awaitReader, finishAnswer
     case close, drain, park
     /// Output is pending, and then sent.
     case output, sent
@@ -41,6 +41,7 @@ struct SessionStateTests {
       case .beginSecret: state.beginSecret()
       case .beginGathering: state.beginGathering()
       case .beginRows: state.beginRows()
+      case .beginProof: state.beginProof()
       case .beginBackup: state.beginBackup()
       case .awaitReader: state.awaitReader()
       case .finishAnswer: state.finishAnswer()
@@ -139,6 +140,14 @@ struct SessionStateTests {
     (
       "a handover within a list",
       [(.beginRows, .rest), (.stop(.handingOver), .rest), (.stop(.handoverDue), .close)]
+    ),
+    (
+      "a handover before a proof is signed",
+      [(.beginProof, .rest), (.stop(.handingOver), .rest), (.stop(.handoverDue), .close)]
+    ),
+    (
+      "a handover before the proof of a service manager is signed",
+      [(.receive(0), .end), (.beginProof, .rest), (.stop(.handingOver), .rest), (.stop(.handoverDue), .park)]
     ),
     ("a handover after the end of the input", [(.output, .rest), (.receive(0), .rest), (.stop(.handoverDue), .park)]),
     ("a handover after quit", [(.output, .rest), (.close, .rest), (.stop(.handoverDue), .park), (.sent, .end)]),

@@ -32,6 +32,8 @@ class Daemon:
         self.folder = Path(tempfile.mkdtemp(prefix="identityd-"))
         self.state, self.socket = self.folder / "state", str(self.folder / "socket")
         self.process = None
+        # The text of the configuration; None for the defaults.
+        self.configuration = None
 
     @staticmethod
     def is_admin():
@@ -41,6 +43,10 @@ class Daemon:
     def start(self, *wrapper):
         """Starts the daemon, by a command that runs it if there is one, and waits until it answers."""
         options = ["--state-directory", self.state, "--socket", self.socket]
+        if self.configuration is not None:
+            file = self.folder / "identityd.conf"
+            file.write_text(self.configuration)
+            options += ["--config", file]
         self.process = subprocess.Popen(
             [*wrapper, PROGRAMS / "identityd", *options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )

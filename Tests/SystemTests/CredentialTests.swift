@@ -311,7 +311,7 @@ extension SystemTests {
       return (outcome.status, try await system.journal(since: now).joined(separator: "\n"))
     }
     #expect(try await start("identityd.device", "usual").status == 0)
-    let reserved = try await start("identityd.proof.vault", "reserved")
+    let reserved = try await start("identityd.key", "reserved")
     #expect(reserved.status != 0 && reserved.log.contains("this version knows identityd.device, "), "\(reserved)")
     // Without the bus, the app is not known.
     try await system.write("[Service]\nInaccessiblePaths=-/run/dbus", to: "\(Container.dropIns)/test.conf")

@@ -12,6 +12,8 @@ extension SystemTests {
   private static let exposureOfChecks = 12
   /// The exposure of a service that writes to one folder as root, with any owner.
   private static let exposureOfMetrics = 10
+  /// The exposure of a service that writes to its own folder as root, without a capability.
+  private static let exposureOfDiscovery = 7
   /// The exposure of a service that deletes files of another user as root.
   private static let exposureOfReset = 12
   /// The exposure of a service that reads the journal as root, without a capability.
@@ -28,6 +30,7 @@ extension SystemTests {
         switch unit {
         case "identityd-check.service": Self.exposureOfChecks
         case "identityd-metrics.service": Self.exposureOfMetrics
+        case "identityd-discovery.service": Self.exposureOfDiscovery
         case "identityd-factory-reset.service": Self.exposureOfReset
         case "identityd-resumed.service": Self.exposureOfResumptions
         default: Self.exposure

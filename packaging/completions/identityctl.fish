@@ -82,6 +82,7 @@ set -g __identityctl_commands \
     'credential list;-;owner=-;List the credentials that are stored for services, or for one of them.' \
     'credential delete;- -;owner=-;Delete the credential NAME of a service.' \
     'proof verify;@file;;Verify the proof in FILE by the key set of --keys, for --audience, and show its claims.' \
+    'proof discovery;;;Write the files by which relying parties find the keys of this device, for the web server of Issuer=.' \
     'env otel;;;Write an environment variable with the identifiers of this device and this launch, for OpenTelemetry.' \
     'check;;;Without a VALUE: examine the daemon and the system, and show commands that repair faults.' \
     'account create;-;;Make an account of the fleet, with this device as its first member.' \
@@ -123,6 +124,7 @@ set -g __identityctl_options \
     '--token-file=@file;token put|token invalidate;Read TOKEN from this file, without its line feed; - is standard input.' \
     '--keys=@file;proof verify;Verify by the key set in this file, as \'proof keys --json\' writes it.' \
     '--audience=-;proof verify;Refuse a proof for another audience.' \
+    '--output=@file;proof discovery;Write the files below this directory, readable by all users.' \
     '--root=@file;seal;Delete the identity of the system below DIR, on which no daemon runs, instead of asking a daemon.' \
     '--openmetrics;stats|check;Write the metrics in the OpenMetrics 1.0 format.' \
     '--prometheus;stats|check;Write the metrics in the Prometheus text format, for node_exporter\'s textfile collector.' \

@@ -26,6 +26,8 @@ readonly MONITORING_PACKAGES=(prometheus)
 readonly BROKER_PACKAGES=(mosquitto)
 # A registry and a client of it, for the credential helper of docker. Both packages contain services, too.
 readonly REGISTRY_PACKAGES=(docker-registry docker.io)
+# A relying party of proofs. The package of the web server contains a service, too.
+readonly RELYING_PACKAGES=(apache2 libapache2-mod-auth-openidc)
 # Cockpit and a browser, for the page: a download of 135 MB. Cockpit contains a service, too. pip fetches the rules about
 # accessibility, which no Debian package has.
 readonly CONSOLE_PACKAGES=(chromium chromium-driver cockpit-bridge cockpit-ws python3-selenium)

@@ -28,7 +28,9 @@ package struct ProofRequest: Equatable, Sendable {
   /// The app that the proof is about; nil for the peer's own.
   package let app: Text?
 
-  package init(audience: Text, lifetime: Int64, nonce: Text?, app: Text?) {
+  package init(
+    audience: Text, lifetime: Int64 = ProofRequest.standardLifetime, nonce: Text? = nil, app: Text? = nil
+  ) {
     self.audience = audience
     self.lifetime = lifetime
     self.nonce = nonce
@@ -44,10 +46,15 @@ package struct ProofSettings: Equatable, Sendable {
   package var trustDomain: Text?
   /// The time from which a new key is published to that from which it signs, in seconds.
   package var overlap: Int64 = 3_600
+  /// The requests that the names of credentials stand for; at most ``Bound/proofAudiences``.
+  package var audiences: [Text: ProofRequest] = [:]
   /// The owner of the daemon, if it is that of an ordinary user, who can have it say anything.
   package var owner: UInt32?
 
   package init() {}
+
+  /// Returns the request that the name of a credential stands for: by default, the name is the audience.
+  package func request(for name: Text) -> ProofRequest { audiences[name] ?? ProofRequest(audience: name) }
 
   /// Returns the issuer of the proofs of a device.
   package func issuer(of device: UUID) -> String {
@@ -287,4 +294,6 @@ struct RotateProofKeyRule: ChangeRule {
 extension ProofRequest {
   /// The lifetimes that a request can ask for, in seconds.
   package static let lifetimes: ClosedRange<Int64> = 60...3_600
+  /// The lifetime of a proof without a wish for another, in seconds.
+  package static let standardLifetime: Int64 = 300
 }

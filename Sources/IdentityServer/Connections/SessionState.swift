@@ -335,8 +335,9 @@ extension SessionState {
       if isClosing || hasEnded || stop == .closingConnections { return .end }
     }
     guard stop == .handingOver || stop == .handoverDue else { return .rest }
-    // A handover record does not contain the position in a long answer. One that makes a start fail begins again.
-    if stop == .handoverDue, hasLongAnswer && !isFailing || isProof { return .close }
+    // A handover record does not contain the position in a long answer, nor a request. An answer that makes a start fail
+    // begins again, and so does that to a service manager, which has ended its input.
+    if stop == .handoverDue, hasLongAnswer && !isFailing || isProof && !hasEnded { return .close }
     return isIdle || (stop == .handoverDue && !isAtWriter) ? .park : .rest
   }
 }

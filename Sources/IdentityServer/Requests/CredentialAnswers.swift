@@ -44,7 +44,10 @@ final class CredentialAnswers {
         if connection.session.hasSecret { measurements.countAnswer(to: verb, nil) }
       case .identifier(let identifier):
         verb = identifier.verb
-        try begin(identifier, of: request.unit, connection)
+        try begin(identifier.command, verb, of: request.unit, connection)
+      case .proof(let name):
+        verb = Self.proveVerb
+        try begin(.registry(.prove(dispatcher.lifetimes.proofs.request(for: name))), verb, of: request.unit, connection)
       }
     } catch {
       refuse(error, verb, connection)
@@ -73,15 +76,13 @@ final class CredentialAnswers {
     connection.session.close()
   }
 
-  // MARK: Identifiers
+  // MARK: Identifiers and proofs
 
-  /// Begins to answer with an identifier. A service of a user's manager runs as this user. About any other service, its
-  /// service manager is asked first.
-  private func begin(
-    _ identifier: CredentialRequest.Identifier, of unit: Text, _ connection: Connection
-  ) throws(Refusal) {
+  /// Begins to answer with an identifier or a proof. A service of a user's manager runs as this user. About any other
+  /// service, its service manager is asked first.
+  private func begin(_ command: Command, _ verb: Int, of unit: Text, _ connection: Connection) throws(Refusal) {
     guard connection.peer.place.owner == nil else {
-      return try answer(identifier, connection.peer.userID, connection)
+      return try answer(command, verb, connection.peer.userID, connection)
     }
     let token = connection.token
     do {
@@ -91,15 +92,15 @@ final class CredentialAnswers {
         connection.session.finishAnswer()
         do throws(Refusal) {
           switch found {
-          case .success(let user): try answer(identifier, user, connection)
+          case .success(let user): try answer(command, verb, user, connection)
           case .failure(let failure): throw Self.unknownUser(failure.reason)
           }
         } catch {
-          refuse(error, identifier.verb, connection)
+          refuse(error, verb, connection)
         }
-        // The writer's answer is sent when it arrives. A connection that waited for a turn as well would not end after it at
-        // a restart of the daemon, and the next run would answer again.
-        if !connection.session.isAtWriter { scheduler.enqueue(connection) }
+        // The answers of writer and signer are sent when they arrive. A connection that waited for a turn as well would not
+        // end after it at a restart of the daemon, and the next run would answer again.
+        if connection.session.hasNoRequest { scheduler.enqueue(connection) }
       }
     } catch {
       throw Self.unknownUser(error.description)
@@ -107,15 +108,12 @@ final class CredentialAnswers {
     connection.session.beginLookup()
   }
 
-  /// Answers with the identifier of the app that the main process of the service is.
-  private func answer(
-    _ identifier: CredentialRequest.Identifier, _ user: UInt32, _ connection: Connection
-  ) throws(Refusal) {
+  /// Answers with an identifier or a proof of the app that the main process of the service is.
+  private func answer(_ command: Command, _ verb: Int, _ user: UInt32, _ connection: Connection) throws(Refusal) {
     connection.subject = mainProcess(connection.peer, user)
-    let jobs = connection.session.jobs
-    try dispatcher.answer(identifier.command, identifier.verb, connection)
-    // A request at the writer is counted when its answer arrives.
-    if connection.session.jobs == jobs { measurements.countAnswer(to: identifier.verb, nil) }
+    try dispatcher.answer(command, verb, connection)
+    // A request at the writer or the signer is counted when its answer arrives.
+    if connection.session.hasNoRequest { measurements.countAnswer(to: verb, nil) }
   }
 
   private static func unknownUser(_ reason: String) -> Refusal {
@@ -129,6 +127,7 @@ final class CredentialAnswers {
 
   /// The index of the verb that reads an item, which a request for a secret counts as.
   private static let readVerb = CredentialRequest.verb("item read")
+  private static let proveVerb = CredentialRequest.verb("prove")
 }
 
 extension CredentialRequest {
@@ -160,4 +159,9 @@ extension CredentialRequest.Identifier {
 
   /// The index of the verb of ``command``.
   fileprivate var verb: Int { CredentialRequest.verb("get \(rawValue)") }
+}
+
+extension SessionState {
+  /// Whether neither the writer nor the signer has a request of the client.
+  fileprivate var hasNoRequest: Bool { !isAtWriter && !isProof }
 }

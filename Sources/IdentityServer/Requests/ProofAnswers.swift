@@ -22,6 +22,16 @@ final class ProofAnswers {
     let end: UInt64
   }
 
+  /// A service manager's request that waits for its turn.
+  private struct Delay {
+    let connection: ConnectionToken
+    let command: RegistryCommand
+    /// The index of the verb in ``VerbTable/verbs``.
+    let verb: Int
+    /// The time at which the request waits no longer, in microseconds of the monotonic clock.
+    let end: UInt64
+  }
+
   private let state: CommittedState
   private let connections: ConnectionTable
   private let scheduler: TurnScheduler
@@ -34,10 +44,16 @@ final class ProofAnswers {
   private var waiting: [UInt64: Wait] = [:]
   private var orders: UInt64 = 0
   private var rates = ProofRates()
+  /// The requests that wait for their turn, oldest first; at most one for each connection.
+  private var delays: [Delay] = []
+  /// Begins delayed requests again; nil while there are none.
+  private var pause: EventSource?
   /// Ends waits that take too long; nil while no connection waits.
   private var timer: EventSource?
   /// Sends a request to the writer.
   var submit: (RegistryCommand, _ verb: Int, Connection) throws(Refusal) -> Void = { (_, _, _) throws(Refusal) in }
+  /// Begins a delayed request again.
+  var beginAgain: (RegistryCommand, _ verb: Int, Connection) throws(Refusal) -> Void = { (_, _, _) throws(Refusal) in }
 
   init(
     _ state: CommittedState, _ connections: ConnectionTable, _ scheduler: TurnScheduler, _ encoder: AnswerEncoder,
@@ -59,9 +75,7 @@ final class ProofAnswers {
     let surroundings = lifetimes.surroundings
     // Before a key is made: the rule refuses a peer that may have no proof.
     let reply = try state.registry.answer(command, for: connection.subject, in: surroundings)
-    if command.isForProof {
-      try rates.charge(connection.held.principal, at: Clock.monotonicMicroseconds)
-    }
+    if command.isForProof, try !takeTurn(command, verb, connection) { return }
     if let statement = reply?.proof { return try sign(statement, verb, connection, lifetimes) }
     guard state.registry.needsProofKey(command, at: surroundings.now()) else {
       return try submit(command, verb, connection)
@@ -91,7 +105,8 @@ final class ProofAnswers {
     guard let cipher = state.proofKeyCipher else {
       throw .unavailable(state.registry.itemFault ?? "the data key that encrypts the proof key is not available")
     }
-    guard waiting.count < Bound.proofsInWork else {
+    // A service manager's request has had its turn already.
+    guard waiting.count < Bound.proofsInWork || connection.credential != nil else {
       throw .unavailable("\(Bound.proofsInWork) proofs are being signed, which is the limit; try again")
     }
     let signer = try startedSigner()
@@ -117,6 +132,68 @@ final class ProofAnswers {
     }
   }
 
+  // MARK: Turns
+
+  /// Charges a request for a proof, or delays it.
+  ///
+  /// - Returns: whether the request may go on. A service manager cannot repeat its request, so the request waits.
+  /// - Throws: `unavailable`, with the time to wait.
+  private func takeTurn(_ command: RegistryCommand, _ verb: Int, _ connection: Connection) throws(Refusal) -> Bool {
+    let now = Clock.monotonicMicroseconds
+    let payer = connection.proofPayer
+    let wait = rates.wait(of: payer, at: now)
+    if wait == 0, connection.credential == nil || waiting.count < Bound.proofsInWork {
+      rates.charge(payer, at: now)
+      return true
+    }
+    guard connection.credential != nil else {
+      throw .unavailable(
+        "\(connection.held.principal) has had \(Bound.proofsPerSecond) proofs a second; try again in "
+          + "\((wait + 999) / 1_000) ms, or keep a proof until it expires")
+    }
+    delays.append(
+      Delay(connection: connection.token, command: command, verb: verb, end: now + Bound.proofTurnMicroseconds))
+    connection.session.beginProof()
+    setPause()
+    return false
+  }
+
+  private func setPause() {
+    guard pause == nil else { return }
+    // Without a timer, the requests wait for the next answer of the signer.
+    pause = try? loop.timer(after: Bound.proofPauseMicroseconds) { [unowned self] in
+      pause = nil
+      goOn()
+    }
+  }
+
+  /// Begins delayed requests again, as far as it is their turn.
+  private func goOn() {
+    let now = Clock.monotonicMicroseconds
+    let due = delays
+    delays = []
+    for delay in due {
+      guard let connection = connections[delay.connection], connection.session.isProof else { continue }
+      let hasTurn = waiting.count < Bound.proofsInWork && rates.wait(of: connection.proofPayer, at: now) == 0
+      guard hasTurn || delay.end <= now else {
+        delays.append(delay)
+        continue
+      }
+      connection.session.finishAnswer()
+      do throws(Refusal) {
+        guard hasTurn else {
+          throw .unavailable("no proof could be made within \(Bound.proofTurnMicroseconds / 1_000_000) s")
+        }
+        try beginAgain(delay.command, delay.verb, connection)
+      } catch {
+        encoder.refuse(error, to: connection)
+        measurements.countAnswer(to: delay.verb, error.code)
+        scheduler.enqueue(connection)
+      }
+    }
+    if !delays.isEmpty { setPause() }
+  }
+
   // MARK: Answers
 
   /// Takes in what the signer has done.
@@ -137,6 +214,7 @@ final class ProofAnswers {
       }
     }
     if waiting.isEmpty { timer = nil }
+    if !delays.isEmpty { goOn() }
   }
 
   /// Ends a wait with an answer, unless the connection has closed.
@@ -171,5 +249,13 @@ final class ProofAnswers {
       finish(wait) { (_) throws(Refusal) in throw .unavailable("\(reason); try again") }
     }
     if !waiting.isEmpty { setTimer() }
+  }
+}
+
+extension Connection {
+  /// The party that proofs of the connection are charged to.
+  fileprivate var proofPayer: ProofRates.Payer {
+    // A user can start any number of services, so the user is charged for them.
+    if let credential, peer.place.owner == nil { .unit(credential.unit) } else { .principal(held.principal) }
   }
 }

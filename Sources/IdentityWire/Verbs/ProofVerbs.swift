@@ -15,7 +15,8 @@ extension Verb {
       return .registry(
         .prove(
           ProofRequest(
-            audience: try arguments.name(arguments.operands[0], named: "AUDIENCE"), lifetime: Int64(lifetime ?? 300),
+            audience: try arguments.name(arguments.operands[0], named: "AUDIENCE"),
+            lifetime: lifetime.map(Int64.init) ?? ProofRequest.standardLifetime,
             nonce: try arguments.optional("nonce"), app: arguments["app"])))
     },
 
