@@ -150,8 +150,7 @@ let package = Package(
       name: "FleetService",
       dependencies: [
         "Attestation", "ConfigurationFiles", "FleetCore", "FleetSeal", "FleetWire", "IdentityClient", "IdentityCore",
-        "IdentityWire",
-        "LinuxSystem", "Mosquitto", "Systemd",
+        "IdentityWire", "LinuxSystem", "Mosquitto", "Proofs", "Systemd",
       ], swiftSettings: strict),
 
     // Formats that identityctl writes and reads. Not part of the library: programs have formats of their own.

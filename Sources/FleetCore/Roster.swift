@@ -62,6 +62,9 @@ package struct Roster: Sendable {
     messages.values.first { $0.kind == .record && $0.body.subject == device }
   }
 
+  /// The records of all devices that are not removed.
+  package var records: [SignedMessage] { messages.values.filter { $0.kind == .record } }
+
   /// The tags of all known devices, also of removed ones.
   package var tags: some Collection<DeviceTag> { messages.keys }
 

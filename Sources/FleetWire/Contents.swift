@@ -24,10 +24,12 @@ package struct DeviceDescription: Equatable, Sendable {
   package var system: Text?
   /// Set if another device speaks with the same keys.
   package var twin: TwinMark?
+  /// The public proof keys; nil if there are none.
+  package var proofKeys: PublishedKeys?
 
   package init(
     name: Text, signingKey: PublicKey, boxKey: PublicKey, joined: Timestamp, home: Home, system: Text? = nil,
-    twin: TwinMark? = nil
+    twin: TwinMark? = nil, proofKeys: PublishedKeys? = nil
   ) {
     self.name = name
     self.signingKey = signingKey
@@ -36,6 +38,7 @@ package struct DeviceDescription: Equatable, Sendable {
     self.home = home
     self.system = system
     self.twin = twin
+    self.proofKeys = proofKeys
   }
 
   /// Reads the fields of a record; nil if a required field is missing.
@@ -49,7 +52,7 @@ package struct DeviceDescription: Equatable, Sendable {
       joined: Timestamp(milliseconds: Int64(bitPattern: UInt64(bigEndian: joined))), home: home,
       system: fields[.system].map { Text(trusted: $0) },
       // A later release may write a mark that this release does not know.
-      twin: fields[.twin].map { TwinMark(rawValue: $0[0]) ?? .undecided })
+      twin: fields[.twin].map { TwinMark(rawValue: $0[0]) ?? .undecided }, proofKeys: PublishedKeys(fields))
   }
 
   /// The fields of a record.
@@ -62,6 +65,7 @@ package struct DeviceDescription: Equatable, Sendable {
     fields[.home] = home.bytes
     fields[.system] = system?.bytes
     fields[.twin] = twin.map { [$0.rawValue] }
+    proofKeys?.add(to: &fields)
     return fields
   }
 }

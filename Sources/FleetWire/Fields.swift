@@ -46,9 +46,13 @@ package enum FieldType: UInt8, Sendable, CaseIterable {
   case token = 31
   /// A push token that its sender found invalid: see ``CarriedToken``. May occur several times.
   case invalidToken = 32
+  /// A public proof key of the device: the coordinates of its point on P-256, 64 bytes. May occur several times.
+  case proofKey = 33
+  /// The issuer that the proofs of these keys name: printable ASCII, 1 to 255 bytes.
+  case issuer = 34
 
   /// Whether a message may have several fields of the type.
-  var isRepeatable: Bool { self == .app || self == .token || self == .invalidToken }
+  var isRepeatable: Bool { [.app, .token, .invalidToken, .proofKey].contains(self) }
 
   /// The permitted numbers of bytes.
   var lengths: ClosedRange<Int> {
@@ -65,6 +69,8 @@ package enum FieldType: UInt8, Sendable, CaseIterable {
     case .removed: 16...1_024
     case .app: 7...1_024
     case .token, .invalidToken: 13...5_120
+    case .proofKey: 64...64
+    case .issuer: 1...255
     }
   }
 }

@@ -1,3 +1,4 @@
+package import IdentityCore
 import LinuxSystem
 
 /// Base64 in the form of the protocol: RFC 4648, section 4, with padding.
@@ -22,6 +23,13 @@ package enum Base64Text {
       }
       index += 3
     }
+  }
+
+  /// Returns the text for bytes that are no secret.
+  package static func encoded(_ bytes: [UInt8]) -> Text {
+    var text: [UInt8] = []
+    append(bytes.span, to: &text)
+    return Text(trusted: text)
   }
 
   /// Decodes a text. The caller must wipe the bytes.

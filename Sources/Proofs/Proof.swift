@@ -47,13 +47,15 @@ package struct Proof: Sendable {
     let algorithm = header["alg"]?.text ?? ""
     guard algorithm == "ES256" else { throw ProofRefusal.algorithm(algorithm) }
     guard header["crit"] == nil else { throw ProofRefusal.critical }
-    guard let identifier = header["kid"]?.text,
-      let entry = keys.entries.first(where: { $0.key.thumbprint == identifier })
-    else { throw ProofRefusal.unknownKey(header["kid"]?.text ?? "") }
-    guard try entry.key.verifies(signature, of: signed) else { throw ProofRefusal.signature }
+    let identifier = header["kid"]?.text ?? ""
+    // A hostile device can publish the key of another one under its own name, so one key may have several publishers.
+    let entries = keys.entries.filter { $0.key.thumbprint == identifier }
+    guard let key = entries.first?.key else { throw ProofRefusal.unknownKey(identifier) }
+    guard try key.verifies(signature, of: signed) else { throw ProofRefusal.signature }
     try verifyTimes(at: now)
     guard isMeant(for: audience) else { throw ProofRefusal.audience(claims["aud"]?.json ?? "") }
-    try verifyPublisher(entry)
+    let device = claims["identityd"]?["device"]?.text
+    try verifyPublisher(entries.first { $0.device == device } ?? entries[0])
   }
 
   private func verifyTimes(at now: Int64) throws(ProofRefusal) {

@@ -85,16 +85,17 @@ private func sha256(_ message: [UInt8]) -> [UInt8] {
 
 /// A public key by which proofs are verified.
 package struct PublicProofKey: Hashable, Sendable {
-  static let length = Int(CCRYPTO_POINT)
+  package static let length = Int(CCRYPTO_POINT)
 
   /// The coordinates of the point, 32 bytes each.
-  let point: [UInt8]
+  package let point: [UInt8]
   /// The coordinates in Base64URL (RFC 7518, section 6.2.1).
   package let x, y: String
   /// The key's thumbprint in Base64URL (RFC 7638), which is also its key ID.
   package let thumbprint: String
 
-  init(point: [UInt8]) {
+  /// - Parameter point: ``length`` bytes.
+  package init(point: [UInt8]) {
     self.point = point
     (x, y) = (Base64URL.text(point.prefix(32)), Base64URL.text(point.suffix(32)))
     let members = Array(#"{"crv":"P-256","kty":"EC","x":"\#(x)","y":"\#(y)"}"#.utf8)

@@ -122,6 +122,11 @@ package struct ClientCommand: Sendable {
       loss: .nothing,
       isForFleet: true, answer: .list(.init([.uuid("uuid")], [.word("name")]))),
     ClientCommand(
+      "fleet keys",
+      summary: "Write the public proof keys of each device of the account, or of a site, for relying parties.",
+      loss: .nothing, isForFleet: true,
+      answer: .object(.init([], [.number("devices"), .number("emptied"), .number("refused")]))),
+    ClientCommand(
       "fleet keygen", [.required("site|sender"), .optional("NAME")],
       summary: "Make the keys of a site or of a sender, and show the setting for its devices.", loss: .nothing,
       isForFleet: true,

@@ -41,7 +41,7 @@ extension Program {
   /// Returns the configuration of an issuer whose key set is beside it (OpenID Connect Discovery 1.0, section 3).
   ///
   /// Like that of Kubernetes, it has no addresses for a login: nobody logs in at the issuer.
-  private static func configuration(of issuer: String) throws(Ending) -> [UInt8] {
+  static func configuration(of issuer: String) throws(Ending) -> [UInt8] {
     guard issuer.hasPrefix("https://") else {
       throw Ending(
         status: ErrorCode.conflict.exitStatus,
@@ -63,8 +63,8 @@ extension Program {
   }
 
   /// Replaces a file, unless its content is the same, so that the time of its last change stays true.
-  private static func replace(_ path: String, with bytes: [UInt8]) throws {
-    let content = bytes + [UInt8(ascii: "\n")]
+  static func replace(_ path: String, with bytes: [UInt8], end: String = "\n") throws {
+    let content = bytes + Array(end.utf8)
     let (folder, name) = (Folder.path(around: path), path.split(separator: "/").last.map(String.init) ?? path)
     let file = try withFileFailures(status: ExitStatus.cannotCreate) {
       // The web server runs as another user, whatever the umask of this one.

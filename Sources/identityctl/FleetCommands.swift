@@ -21,6 +21,7 @@ extension Program {
     guard let command = ClientCommand.all.first(where: { $0.words == name && $0.isForFleet }) else { return nil }
     let format = try UUIDFormat(named: line.options["format"] ?? "hyphen")
     if name == "fleet keygen" { return try makeKeys(line, format) }
+    if name == "fleet keys" { return try writeFleetKeys(line, format) }
     if name == "fleet peers" { return try showPeers(line, format) }
     if name == "fleet status" {
       if let path = line.options["key"] { return try showReports(with: path, line, format) }

@@ -27,24 +27,28 @@ extension Program {
     return try show(asked, to: line.words, line, format)
   }
 
-  /// Shows the reports for a site, which the service fetches, and only this program with the key can open.
-  static func showReports(with path: String, _ line: CommandLine, _ format: UUIDFormat) throws -> Int32 {
-    guard line.words.count == 2 else { throw CommandLine.UsageError("'fleet status' takes no words") }
-    let age = try line.options["stale"].map { (text) throws(CommandLine.UsageError) in
-      try Options.microseconds(text, of: "stale")
-    }
+  /// An answer of the service that ends a command.
+  struct Unfinished: Error {
+    let answer: DaemonConnection.Answer
+  }
+
+  /// Returns the reports for a site, which the service fetches, and only this program with the key can open.
+  ///
+  /// - Parameter path: the file with the key of the site.
+  /// - Throws: ``Unfinished`` if the service refuses a request.
+  static func reports(with path: String, _ line: CommandLine) throws -> [SignedMessage] {
     let keys = try keys(in: path)
     let patience = try patience(line)
     var connection = try connectToFleet(line, patience)
     let site = ReaderID(of: keys.boxKey)
     let started = try connection.ask(RequestLine(words: ["fleet", "reports", "site=\(site)"]), patience)
-    guard case .ok(let content) = started.final else { return try show(started, to: line.words, line, format) }
+    guard case .ok(let content) = started.final else { throw Unfinished(answer: started) }
     let number = content["reading"] ?? ""
     var reports: [DeviceTag: SignedMessage] = [:]
     var faults = 0
     while true {
       let answer = try connection.ask(RequestLine(words: ["fleet", "reports", "reading=\(number)"]), patience)
-      guard case .ok(let content) = answer.final else { return try show(answer, to: line.words, line, format) }
+      guard case .ok(let content) = answer.final else { throw Unfinished(answer: answer) }
       for row in answer.rows {
         guard let tag = row.words.first.flatMap({ DeviceTag(hexadecimal: "\($0)") }), let text = row["report"],
           let bytes = Base64Text.decode(text.bytes.span),
@@ -68,8 +72,23 @@ extension Program {
         "there are no reports; the broker has to let the user of this device read identityd/v1/site/\(site)/+/+, and the "
           + "devices need SiteKey= with the key of this file")
     }
+    return Array(reports.values)
+  }
+
+  /// Shows the reports for a site.
+  static func showReports(with path: String, _ line: CommandLine, _ format: UUIDFormat) throws -> Int32 {
+    guard line.words.count == 2 else { throw CommandLine.UsageError("'fleet status' takes no words") }
+    let age = try line.options["stale"].map { (text) throws(CommandLine.UsageError) in
+      try Options.microseconds(text, of: "stale")
+    }
+    let reports: [SignedMessage]
+    do {
+      reports = try Self.reports(with: path, line)
+    } catch let unfinished as Unfinished {
+      return try show(unfinished.answer, to: line.words, line, format)
+    }
     let latest = Clock.realtimeMilliseconds - Int64((age ?? 0) / 1_000)
-    let shown = reports.values.filter { age == nil || $0.body.time.milliseconds <= latest }
+    let shown = reports.filter { age == nil || $0.body.time.milliseconds <= latest }
     let rows = shown.sorted { "\($0.body.subject)" < "\($1.body.subject)" }.map(row)
     var end = ReplyLine.Content()
     end.words = [Text("\(rows.count)")]

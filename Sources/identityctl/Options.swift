@@ -94,6 +94,13 @@ package enum Options {
         .init("audience", value: "NAME", "Refuse a proof for another audience."),
       ]),
     Group(
+      commands: ["fleet keys"],
+      options: [
+        .init("output", value: "DIR", "Write a directory for each device below this one, readable by all users."),
+        .init("key", value: "FILE", "Write the keys of the site's devices, with the key of the site in this file."),
+        .init("combined", "Write the file 'combined', too, which is for 'proof verify' alone."),
+      ]),
+    Group(
       commands: ["proof discovery"],
       options: [.init("output", value: "DIR", "Write the files below this directory, readable by all users.")]),
     Group(

@@ -192,8 +192,8 @@ enum Program {
     }
     // Bare output drops attributes, and rows of `restore`, of reports and of `--dry-run` mean little without them.
     let isBare =
-      line.words.first != "restore" && line.options["key"] == nil && line.options["dry-run"] == nil
-      && line.options["audience"] == nil
+      line.words.first != "restore" && (line.options["key"] == nil || line.options["output"] != nil)
+      && line.options["dry-run"] == nil && line.options["audience"] == nil
     return TextOutput(format, isBare ? .bare : .lines)
   }
 

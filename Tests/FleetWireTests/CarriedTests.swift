@@ -60,4 +60,30 @@ struct CarriedTests {
     body.fields.set(.token, (0..<8).map { CarriedToken(.init(app: "a", provider: Text("p\($0)")), value: value) })
     #expect(body.unsignedBytes(for: .tokens) == nil)
   }
+
+  @Test func `proof keys are read as they were written, at most eight, and no issuer that JSON would escape`() throws {
+    let points = (1...9).map { Array(repeating: UInt8($0), count: 64) }
+    var fields = Fields()
+    let keys = try #require(PublishedKeys(issuer: "https://id.example.org/x", points: points))
+    keys.add(to: &fields)
+    #expect(fields.all.map(\.type) == Array(repeating: 33, count: 8) + [34])
+    #expect(PublishedKeys(fields)?.points == Array(points.prefix(8)) && PublishedKeys(fields) == keys)
+    fields.set(.proofKey, points)
+    #expect(PublishedKeys(fields)?.points.count == 8)
+    for issuer in ["a\"b", "a\\b", "a b", "é", "a\n"] {
+      #expect(PublishedKeys(issuer: Text(issuer), points: points) == nil, "\(issuer)")
+    }
+    fields.set(.proofKey, [] as [[UInt8]])
+    #expect(PublishedKeys(fields) == nil && PublishedKeys(Fields()) == nil)
+  }
+
+  @Test func `an issuer names a device by its whole identifier`() throws {
+    let device = try #require(UUID("557e5958-d390-4cbf-b928-2a2b19a1399a"))
+    func names(_ issuer: String) -> Bool? {
+      PublishedKeys(issuer: Text(issuer), points: [Array(repeating: 1, count: 64)])?.names(device)
+    }
+    #expect(names("urn:uuid:\(device)") == true && names("https://id.example.org/\(device)/") == true)
+    #expect(names("https://id.example.org") == false && names("\(device)".dropLast().description) == false)
+    #expect(names("urn:uuid:00000000-0000-4000-8000-000000000001") == false)
+  }
 }

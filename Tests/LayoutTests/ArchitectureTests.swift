@@ -26,8 +26,7 @@ struct ArchitectureTests {
     ],
     "FleetService": [
       "Attestation", "ConfigurationFiles", "FleetCore", "FleetSeal", "FleetWire", "IdentityClient", "IdentityCore",
-      "IdentityWire",
-      "LinuxSystem", "Mosquitto", "Systemd",
+      "IdentityWire", "LinuxSystem", "Mosquitto", "Proofs", "Systemd",
     ],
     "identity-fleet": [
       "ConfigurationFiles", "FleetService", "FleetWire", "IdentityClient", "IdentityCore", "LinuxSystem", "Mosquitto",

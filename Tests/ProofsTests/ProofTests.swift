@@ -132,6 +132,10 @@ struct ProofTests {
       "\(Self.device)/app/org.example.notes/x", "\(Self.device)/installation/\(stranger)",
     ] { #expect(try subject(path) == .publisher("sub"), "\(path)") }
     #expect(try Self.refusal(Self.claims(subject: "urn:uuid:\(stranger)"), key) == .publisher("sub"))
+    // A stranger who publishes the key of this device under its own name takes nothing away.
+    let claimed = KeySet([.init(key.publicKey, device: stranger, issuer: "urn:uuid:\(stranger)")])
+    #expect(try Self.refusal(Self.claims(), key, by: claimed) == .publisher("iss"))
+    #expect(try Self.refusal(Self.claims(), key, by: KeySet(claimed.entries + Self.set(key).entries)) == nil)
   }
 
   @Test func `an altered proof, another key and another algorithm are refused`() throws {

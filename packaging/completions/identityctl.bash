@@ -93,6 +93,7 @@ _identityctl_commands=(
   'account rotate;;without=-'
   'fleet status;;'
   'fleet peers;;'
+  'fleet keys;;'
   'fleet keygen;site|sender -;'
   'fleet credentials;;'
 )
@@ -126,6 +127,9 @@ _identityctl_options=(
   '--token-file=@file;token put|token invalidate'
   '--keys=@file;proof verify'
   '--audience=-;proof verify'
+  '--output=@file;fleet keys'
+  '--key=@file;fleet keys'
+  '--combined;fleet keys'
   '--output=@file;proof discovery'
   '--root=@file;seal'
   '--openmetrics;stats|check'

@@ -92,6 +92,7 @@ set -g __identityctl_commands \
     'account rotate;;without=-;Replace the key of the account; the removed devices do not get it.' \
     'fleet status;;;Show the state of the fleet\'s service, or with --key the reports of a site\'s devices.' \
     'fleet peers;;;Ask the other devices of the account whether they are connected, and show those that are.' \
+    'fleet keys;;;Write the public proof keys of each device of the account, or of a site, for relying parties.' \
     'fleet keygen;site|sender -;;Make the keys of a site or of a sender, and show the setting for its devices.' \
     'fleet credentials;;;Show the user and the password of the account at a broker.'
 set -g __identityctl_options \
@@ -124,6 +125,9 @@ set -g __identityctl_options \
     '--token-file=@file;token put|token invalidate;Read TOKEN from this file, without its line feed; - is standard input.' \
     '--keys=@file;proof verify;Verify by the key set in this file, as \'proof keys --json\' writes it.' \
     '--audience=-;proof verify;Refuse a proof for another audience.' \
+    '--output=@file;fleet keys;Write a directory for each device below this one, readable by all users.' \
+    '--key=@file;fleet keys;Write the keys of the site\'s devices, with the key of the site in this file.' \
+    '--combined;fleet keys;Write the file \'combined\', too, which is for \'proof verify\' alone.' \
     '--output=@file;proof discovery;Write the files below this directory, readable by all users.' \
     '--root=@file;seal;Delete the identity of the system below DIR, on which no daemon runs, instead of asking a daemon.' \
     '--openmetrics;stats|check;Write the metrics in the OpenMetrics 1.0 format.' \

@@ -75,6 +75,9 @@ struct Answering {
       if !isLive { reply.attribute("pending", .yesOrNo(true)) }
       return (reply, .leave)
     case .rotate(let removed): return (.done, .rotate(without: try tags(of: removed)))
+    case .proofKeys:
+      _ = try requireAccount()
+      return (.done, .other)
     case .who, .peers, .readReports, .reports: return (.done, .other)
     case .status:
       for (name, value) in rows {

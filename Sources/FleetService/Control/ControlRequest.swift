@@ -34,6 +34,8 @@ enum ControlRequest {
   case readReports(ReaderID)
   /// Shows the next reports of a reading.
   case reports(UInt64)
+  /// Shows the public proof keys of the next devices, in the order of their identifiers.
+  case proofKeys(after: UUID?)
 
   /// Reads a line without its line feed.
   init(parsing line: [UInt8]) throws(Refusal) {
@@ -118,6 +120,14 @@ enum ControlRequest {
         }
         self = .readReports(value)
       }
+    case "fleet keys":
+      try check(operands: 0, "after")
+      self = .proofKeys(
+        after: try attributes["after"].map { (word) throws(Refusal) in
+          let value = parser.text(word, in: span)
+          if let device = UUID(value) { return device }
+          throw refuse(.notAllowed(name: "after", value: value, allowed: "a UUID"))
+        })
     case "account leave", "fleet status", "fleet who", "fleet peers", "fleet credentials":
       try check(operands: 0)
       self =

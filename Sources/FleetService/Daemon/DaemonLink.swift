@@ -189,8 +189,15 @@ final class DaemonLink {
     return listed
   }
 
-  /// Asks for the events about the account and its devices.
-  func subscribe() throws(DaemonFault) { _ = try ask("subscribe", "account", "device", "devices") }
+  /// Asks for the events about the account, its devices and the proof keys.
+  func subscribe() throws(DaemonFault) {
+    _ = try ask("subscribe", "account", "device", "devices")
+    do throws(DaemonFault) {
+      try subscribe(to: "proof")
+    } catch .refused(code: .badArgument, _) {
+      // A release without proofs.
+    }
+  }
 
   /// Returns the next counter of this device.
   func counter(above last: UInt64) throws(DaemonFault) -> UInt64 {

@@ -2,8 +2,9 @@ import FleetWire
 import IdentityClient
 import IdentityCore
 import IdentityWire
+import Proofs
 
-// Requests for the data that readers outside of the account get.
+// Requests for the data that records and readers outside of the account get.
 extension DaemonLink {
   /// The state of identityd for a report.
   struct State {
@@ -63,6 +64,21 @@ extension DaemonLink {
     try ask("version", "state", "app=*").rows.compactMap { row in
       guard row.words.count > 1, let app = row["app"] else { return nil }
       return ReportedApp(app: app, version: row.words[1], build: row["build"] ?? "")
+    }
+  }
+
+  /// Returns the public proof keys of this device; nil if there are none, or if identityd is of a release without proofs.
+  func proofKeys() throws(DaemonFault) -> PublishedKeys? {
+    let answer: DaemonConnection.Answer
+    do throws(DaemonFault) {
+      answer = try ask("proof", "keys")
+    } catch .refused(code: .unknownVerb, _) {
+      return nil
+    }
+    guard case .ok(let content) = answer.final, let keys = content.words.first.flatMap({ KeySet(parsing: $0.bytes) })
+    else { throw .refused(code: .unavailable, text: "the key set of proofs cannot be read") }
+    return keys.entries.first.flatMap { first in
+      PublishedKeys(issuer: Text(first.issuer), points: keys.entries.map(\.key.point))
     }
   }
 

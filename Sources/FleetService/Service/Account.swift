@@ -49,7 +49,7 @@ struct Account {
       }
       page = try link.records(after: last.device)
     }
-    let described = DescribedDevice(names[opening.device] ?? nil, keys, opening.home)
+    let described = DescribedDevice(names[opening.device] ?? nil, keys, opening.home, try link.proofKeys())
     // A record with another key is from a backup, which has no keys.
     func own(_ tag: DeviceTag) -> SignedMessage? {
       messages[tag].flatMap { $0.kind == .tombstone || $0.signer == keys.signingKey ? $0 : nil }
@@ -89,6 +89,13 @@ struct Account {
   func described(name: Text) -> DeviceDescription {
     var description = present.description
     description.name = name
+    return description
+  }
+
+  /// Returns the content of this device's record with other proof keys.
+  func described(proofKeys: PublishedKeys?) -> DeviceDescription {
+    var description = present.description
+    description.proofKeys = proofKeys
     return description
   }
 
@@ -145,11 +152,13 @@ private struct DescribedDevice {
   private let name: Text
   private let keys: DeviceKeys
   private let home: Home
+  private let proofKeys: PublishedKeys?
 
-  init(_ name: Text?, _ keys: DeviceKeys, _ home: Home) {
+  init(_ name: Text?, _ keys: DeviceKeys, _ home: Home, _ proofKeys: PublishedKeys?) {
     self.name = HostName.deviceName(name)
     self.keys = keys
     self.home = home
+    self.proofKeys = proofKeys
   }
 
   func description(joined: Timestamp?) -> DeviceDescription {
@@ -158,6 +167,6 @@ private struct DescribedDevice {
     return DeviceDescription(
       name: name, signingKey: keys.signingKey, boxKey: keys.boxKey,
       joined: joined ?? Timestamp(milliseconds: Clock.realtimeMilliseconds), home: home,
-      system: system.map { Text($0) })
+      system: system.map { Text($0) }, proofKeys: proofKeys)
   }
 }

@@ -163,6 +163,7 @@ extension Service {
     content[.daemon] = state.version.bytes
     content[.status] = state.word.bytes
     content.set(apps)
+    account.present.description.proofKeys?.add(to: &content)
     return [
       // A site sends nothing, so its other key does not matter.
       Offer(

@@ -265,6 +265,7 @@ package final class Service {
     }
     self.account = account
     try take(.started(.member(account.membership, account.roster)))
+    wait(for: .proofKeys, Self.proofKeysPause)
     try tellDate()
     if let renewed = account.renewed { try take(.renewed(renewed)) }
     for tag in account.forgotten { try take(.forgotten(tag)) }
@@ -330,11 +331,10 @@ package final class Service {
         try take(.forgotten(account.seal.account.tag(of: removed)))
       case ("devices"?, "changed"?):
         guard let device, attributes["value"].flatMap({ UUID($0) }) == device, let name = attributes["name"],
-          let description = account?.described(name: name), description != account?.present.description
+          let description = account?.described(name: name)
         else { continue }
-        account?.describe(description)
-        try take(.described(description))
-        offering.noteChange(isForReport: true)
+        guard try describe(description) else { continue }
+      case ("proof"?, _): try readProofKeys()
       // Apps cause these as often as they like, so nothing is asked at once.
       case ("token"?, _), ("version"?, _):
         offering.noteChange(isForReport: event.words.first == "version")

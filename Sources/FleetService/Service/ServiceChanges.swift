@@ -127,6 +127,26 @@ extension Service {
     isStartDue = true
   }
 
+  // MARK: The record of this device
+
+  /// Takes another content of this device's record.
+  ///
+  /// - Returns: false if it is the same.
+  func describe(_ description: DeviceDescription) throws(DaemonFault) -> Bool {
+    guard let account, description != account.present.description else { return false }
+    self.account?.describe(description)
+    try take(.described(description))
+    offering.noteChange(isForReport: true)
+    return true
+  }
+
+  /// Publishes the present proof keys.
+  func readProofKeys() throws(DaemonFault) {
+    guard let link, let account else { return }
+    wait(for: .proofKeys, Self.proofKeysPause)
+    _ = try describe(account.described(proofKeys: try link.proofKeys()))
+  }
+
   // MARK: Requests
 
   /// Carries out a request that changes nothing in identityd.
@@ -135,6 +155,7 @@ extension Service {
     case .who: return .success(try askWho())
     case .readReports(let site): return Result { () throws(Refusal) in try readReports(for: site) }
     case .reports(let number): return Result { () throws(Refusal) in try reports(of: number) }
+    case .proofKeys(let last): return .success(proofKeys(after: last))
     default: return .success(peers)
     }
   }

@@ -15,10 +15,15 @@ extension Service {
     case date
     /// The rules are told of a network.
     case network
+    /// The proof keys of this device are read.
+    case proofKeys
   }
 
   /// A day, in milliseconds.
   private static let day = 86_400_000
+  /// The pause between two looks for proof keys, in milliseconds. The time at which a former key leaves the set, and
+  /// another issuer of the configuration, have no events.
+  static let proofKeysPause = 300_000
 
   /// Begins a pause of some milliseconds, in place of the earlier one before the same action.
   func wait(for pause: Pause, _ length: Int) {
@@ -32,6 +37,7 @@ extension Service {
     case .start: try connect()
     case .storing: retryStoring()
     case .date: try tellDate()
+    case .proofKeys: try readProofKeys()
     case .network:
       switch fleet.phase {
       case .waiting, .refused: break

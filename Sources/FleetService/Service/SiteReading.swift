@@ -183,6 +183,27 @@ extension Service {
     return reply
   }
 
+  // MARK: Proof keys
+
+  /// The number of devices in one answer, which has 230 KB at most.
+  private static let proofKeysPage = 256
+
+  /// Returns the public proof keys of the next devices of the account, each with the key that signs the device's record.
+  func proofKeys(after last: UUID?) -> Reply {
+    let records = fleet.roster.records.filter { record in
+      PublishedKeys(record.body.fields) != nil && last.map { $0 < record.body.subject } ?? true
+    }
+    let page = records.sorted { $0.body.subject < $1.body.subject }.prefix(Self.proofKeysPage)
+    return Reply.rows(Array(page)) { (record: SignedMessage, reply: inout Reply) in
+      guard let keys = PublishedKeys(record.body.fields) else { return }
+      reply.word(.uuid(record.body.subject))
+      reply.attribute("name", record.body.fields[.name].map { .text(Text(trusted: $0)) })
+      reply.attribute("signer", .text(Base64Text.encoded(record.signer.bytes)))
+      reply.attribute("issuer", .text(keys.issuer))
+      reply.attribute("points", .text(Base64Text.encoded(keys.points.flatMap(\.self))))
+    }
+  }
+
   // MARK: Presence
 
   /// Asks the other devices whether they are connected. They answer within two seconds.

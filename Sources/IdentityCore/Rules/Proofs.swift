@@ -243,15 +243,35 @@ struct ProofKeysRule: RegistryRule {
       throw .denied(
         app: peer.app, userID: peer.userID, grant: "DeviceIdentifier=shared or Proof=linkable in its manifest")
     }
-    guard let device = registry[.device]?.value else { return Decision(reply: .done(.string(#"{"keys":[]}"#))) }
+    guard let device = registry[.device]?.value else { return Decision(reply: .done(.string(JSONWebKey.set([])))) }
     let issuer = surroundings.proofs.issuer(of: device)
-    // No value has a character that JSON escapes: texts in Base64URL, a UUID, and an issuer that was checked.
-    let keys = registry.publishedProofKeys(at: surroundings.now()).map { key in
-      let pair = key.pair
-      return #"{"kty":"EC","crv":"P-256","x":"\#(pair.x)","y":"\#(pair.y)","use":"sig","alg":"ES256","#
-        + #""kid":"\#(pair.identifier)","device":"\#(device)","iss":"\#(issuer)"}"#
+    let keys = registry.publishedProofKeys(at: surroundings.now()).map(\.pair).map { pair in
+      JSONWebKey(identifier: "\(pair.identifier)", x: "\(pair.x)", y: "\(pair.y)", device: device, issuer: issuer)
     }
-    return Decision(reply: .done(.string(#"{"keys":[\#(keys.joined(separator: ","))]}"#)))
+    return Decision(reply: .done(.string(JSONWebKey.set(keys))))
+  }
+}
+
+/// A public proof key with its publisher, for a key set (RFC 7517).
+///
+/// No value has a character that JSON escapes: texts in Base64URL, a UUID, and an issuer that was checked.
+package struct JSONWebKey {
+  private let text: String
+
+  /// - Parameters:
+  ///   - identifier: the thumbprint of the key (RFC 7638).
+  ///   - x: the first coordinate in Base64URL, and `y` the second one.
+  ///   - device: the device identifier of the publisher.
+  ///   - issuer: the issuer that the proofs of the key name.
+  package init(identifier: String, x: String, y: String, device: UUID, issuer: String) {
+    text =
+      #"{"kty":"EC","crv":"P-256","x":"\#(x)","y":"\#(y)","use":"sig","alg":"ES256","kid":"\#(identifier)","#
+      + #""device":"\#(device)","iss":"\#(issuer)"}"#
+  }
+
+  /// Returns a key set in JSON.
+  package static func set(_ keys: [JSONWebKey]) -> String {
+    #"{"keys":[\#(keys.map(\.text).joined(separator: ","))]}"#
   }
 }
 
