@@ -155,7 +155,7 @@ extension FleetServiceTests {
     let party = RelyingParty(at: devices[0])
     try devices[0].wait("all keys are reported") { try party.fetch("--key=\(key)").output.hasPrefix("devices=2 ") }
     for place in 0...1 { #expect(try party.accepts(proofs[place], by: "\(names[place])/keys")) }
-    // Another directory that knows no signer, for which two devices report as the same one.
+    // The directory of a device that another signer has had.
     let signer = party.files.appending(path: "\(names[1])/.signer")
     try Data("other".utf8).write(to: signer)
     let result = try party.fetch("--key=\(key)")

@@ -270,6 +270,52 @@ import Testing
     #expect(try daemon.ask("prove vault").hasPrefix("OK "))
   }
 
+  @Test func `a connection that is passed on proves its opener, and nothing once the opener has ended`() throws {
+    try daemon.start()
+    let passed = """
+      use IO::Socket::UNIX;
+      my $socket = IO::Socket::UNIX->new(Peer => $ARGV[0]) or die $!;
+      pipe(my $end, my $other);
+      if (my $child = fork) {
+        # The opener lives until the child has its first answer.
+        close $other;
+        sysread($end, my $byte, 1);
+        exit;
+      }
+      close $end;
+      ($(, $)) = (65534, "65534 65534");
+      ($<, $>) = (65534, 65534);
+      print $socket "prove vault\\n";
+      print scalar <$socket>;
+      print $other "x";
+      close $other;
+      sleep 1;
+      print $socket "prove vault\\n";
+      print scalar <$socket>;
+      """
+    let result = try TestSupport.run(["perl", "-e", passed, daemon.socket])
+    let lines = result.output.split(separator: "\n").map { $0.split(separator: " ").map(String.init) }
+    try #require(lines.count == 2 && lines[0].count == 3, "\(result)")
+    let facts = try facts(of: lines[0][1])
+    #expect(facts["user"] as? Int == 0 && facts["app"] as? String == "user:0")
+    #expect(lines[1].starts(with: ["ERR", "denied"]), "\(result)")
+  }
+
+  @Test func `proofs of a machine that may be a copy say so, until it has another identifier`() throws {
+    try daemon.start()
+    #expect(try facts(of: proof())["suspect"] == nil)
+    let former = try #require(try facts(of: proof())["device"] as? String)
+    #expect(try daemon.ask("fleet twin copy=yes") == "OK")
+    #expect(try facts(of: proof())["suspect"] as? String == "cloned")
+    daemon.end()
+    try daemon.start()
+    #expect(try facts(of: proof())["suspect"] as? String == "cloned")
+    #expect(try daemon.ask("renew device").hasPrefix("OK "))
+    let renewed = try proof()
+    #expect(try facts(of: renewed)["suspect"] == nil)
+    #expect(try !String(describing: part(1, of: renewed)).contains(former))
+  }
+
   @Test func `a backup has no key, and a restore ends it`() throws {
     try daemon.start()
     _ = try proof()

@@ -47,6 +47,29 @@ extension SystemTests {
       """)
   }
 
+  /// Returns the facts in a proof for the audience `vault`, by name.
+  func facts(ofProof proof: String, _ system: Container) async throws -> [String: String] {
+    let lines = try await system.shell(
+      """
+      identityctl proof keys >/run/keys
+      echo '\(proof)' | identityctl proof verify --keys=/run/keys --audience=vault
+      """
+    ).split(separator: "\n")
+    let facts = lines.compactMap { line -> (String, String)? in
+      let parts = line.split(separator: "=", maxSplits: 1).map(String.init)
+      guard parts.count == 2, parts[0].hasPrefix("identityd.") else { return nil }
+      return (String(parts[0].dropFirst("identityd.".count)), parts[1])
+    }
+    return Dictionary(facts) { $1 }
+  }
+
+  /// Checks what a proof says about its peer: each of these facts, and no other one about unit and container.
+  func expect(_ expected: [String: String], inProof proof: String, of peer: String, _ system: Container) async throws {
+    let facts = try await facts(ofProof: proof, system)
+    let names = ["app", "user", "unit", "user_unit", "container", "contained"]
+    #expect(facts.filter { names.contains($0.key) } == expected, "\(peer)")
+  }
+
   private static let proofCredential = "LoadCredential=identityd.proof.vault:/run/identityd/identityd.sock"
 
   @Test(arguments: Container.suites)

@@ -94,10 +94,11 @@ extension SystemTests {
           identityctl --json whoami
           identityctl item put service=s account=a data=eA==
           identityctl --json item find group=user:0 service=s || true
-          identityctl --json --yes renew device || true'
+          identityctl --json --yes renew device || true
+          identityctl prove vault'
         """
       ).split(separator: "\n").map(String.init)
-      try #require(answers.count == 4, "\(start): \(answers)")
+      try #require(answers.count == 5, "\(start): \(answers)")
       let peer = try system.peer(answers[0])
       let name = try #require(peer.container, "\(start): \(answers)")
       let words = name.split(separator: "@", omittingEmptySubsequences: false).map(String.init)
@@ -107,7 +108,10 @@ extension SystemTests {
       #expect(!peer.admin, "\(start)")
       #expect(String(peer.uid) == start.user ?? (start.isRootless ? person : "0"), "\(start)")
       #expect(answers[1] == "created", "\(start)")
-      for refused in answers[2...] { #expect(refused.contains(#""code":"denied""#), "\(start): \(refused)") }
+      try await expect(
+        ["app": peer.app, "user": "\(peer.uid)", "container": name, "contained": "true"], inProof: answers[4],
+        of: "\(start)", system)
+      for refused in answers[2...3] { #expect(refused.contains(#""code":"denied""#), "\(start): \(refused)") }
     }
   }
 
@@ -119,7 +123,7 @@ extension SystemTests {
       [Container]
       Image=localhost/local/probe
       Volume=/run/identityd:/run/identityd
-      Exec=identityctl --json whoami
+      Exec=/bin/sh -c "identityctl --json whoami; identityctl prove vault"
       [Service]
       Type=oneshot
       """
@@ -142,8 +146,15 @@ extension SystemTests {
         journalctl --sync
         # The log driver of podman writes the line a second time.
         journalctl --quiet --output=cat \(unit)=probe.service | grep '^{' | uniq
+        journalctl --quiet --output=cat \(unit)=probe.service | grep '^ey' | uniq
         """)
-      let peer = try system.peer(text)
+      let lines = text.split(separator: "\n").map(String.init)
+      try #require(lines.count == 2, "\(text)")
+      let peer = try system.peer(lines[0])
+      let unitFact = options.isEmpty ? "unit" : "user_unit"
+      try await expect(
+        ["app": app, "user": uid, unitFact: "probe.service", "contained": "true"], inProof: lines[1], of: "\(options)",
+        system)
       #expect(peer.app == app, "\(text)")
       #expect(String(peer.uid) == uid && !peer.admin, "\(text)")
     }

@@ -24,16 +24,17 @@ extension SystemTests {
     identityctl item put service=job account=first "data=$(id --user --name | base64)"
     # Finds no item of another job.
     identityctl item delete service=job account=other || true
+    identityctl prove vault >"/tmp/proof.$(id --user --name)"
     """
 
-  /// Returns the apps of the jobs, by user. Checks that each job found no item of another.
-  private func jobs(_ system: Container, _ users: [String]) async throws -> [String: String] {
+  /// Returns the apps of the jobs of a unit, by user. Checks that each job found no item of another, and its proof.
+  private func jobs(_ system: Container, of unit: String, _ users: [String]) async throws -> [String: String] {
     var apps: [String: String] = [:]
     for user in users {
       let text = try await system.shell(
         """
         tries=0
-        until [ "$(cat /tmp/job.\(user) 2>&1 | wc --lines)" -ge 4 ]; do
+        until [ -s /tmp/proof.\(user) ]; do
           tries=$((tries + 1))
           [ $tries -lt 300 ] || break
           sleep 0.1
@@ -43,13 +44,16 @@ extension SystemTests {
       let lines = text.split(separator: "\n").map(String.init)
       apps[user] = lines.first
       #expect(lines.count == 4 && lines[1].contains("not-found"), "\(user): \(text)")
+      try await expect(
+        ["app": lines.first ?? "", "user": try await system.shell("id --user \(user)"), "unit": unit],
+        inProof: try await system.shell("cat /tmp/proof.\(user)"), of: "\(user) in \(unit)", system)
     }
     return apps
   }
 
   private func prepareJobs(_ system: Container) async throws {
     try await system.write(Self.job, to: "/usr/local/bin/job")
-    try await system.shell("chmod 755 /usr/local/bin/job; rm -f /tmp/job.*")
+    try await system.shell("chmod 755 /usr/local/bin/job; rm -f /tmp/job.* /tmp/proof.*")
   }
 
   @Test(arguments: Container.oldest)
@@ -67,7 +71,7 @@ extension SystemTests {
       rm -f /run/crond.reboot
       systemctl restart cron.service
       """)
-    let apps = try await jobs(system, ["ann", "ben", "root"])
+    let apps = try await jobs(system, of: "cron.service", ["ann", "ben", "root"])
     #expect(
       apps == ["ann": "unit:cron.service:\(ann)", "ben": "unit:cron.service:\(ben)", "root": "unit:cron.service"])
     try await system.shell("rm /etc/cron.d/job; for user in ann ben; do crontab -u $user -r; done")
@@ -84,7 +88,7 @@ extension SystemTests {
       for user in ann ben; do setpriv --reuid=$user --regid=$user --init-groups sh -c 'cd /; echo job | at now' 2>&1; done
       echo job | at now 2>&1
       """)
-    let apps = try await jobs(system, ["ann", "ben", "root"])
+    let apps = try await jobs(system, of: "atd.service", ["ann", "ben", "root"])
     #expect(apps == ["ann": "unit:atd.service:\(ann)", "ben": "unit:atd.service:\(ben)", "root": "unit:atd.service"])
   }
 
@@ -96,7 +100,7 @@ extension SystemTests {
     for user in ["ann", "ben", "root"] {
       try await system.shell("systemd-run --quiet --wait --collect --unit=job --uid=\(user) /usr/local/bin/job")
     }
-    let apps = try await jobs(system, ["ann", "ben", "root"])
+    let apps = try await jobs(system, of: "job.service", ["ann", "ben", "root"])
     #expect(apps == ["ann": "unit:job.service:\(ann)", "ben": "unit:job.service:\(ben)", "root": "unit:job.service"])
   }
 
@@ -115,11 +119,19 @@ extension SystemTests {
           sudo identityctl item put service=s account=root data=eA== >&2
           sudo identityctl whoami
           sudo -u ben identityctl whoami
+          for user in ann root ben; do sudo -u $user identityctl prove vault; done
           identityctl item read service=s account=root 2>&1 || true'
       rm /etc/sudoers.d/ann
       """)
     let lines = told.split(separator: "\n").map(String.init)
-    #expect(lines.count == 4)
+    try #require(lines.count == 7, "\(told)")
+    for (place, facts) in [
+      // sudo begins no session here, so the process stays in the service's control group.
+      (3, ["app": "unit:web.service@\(ann)", "user": ann, "user_unit": "web.service"]),
+      (4, ["app": "user:0", "user": "0"]), (5, ["app": "user:\(ben)", "user": ben]),
+    ] {
+      try await expect(facts, inProof: lines[place], of: "sudo", system)
+    }
     #expect(
       lines.prefix(3).map { $0.prefix { $0 != " " } } == ["unit:web.service@\(ann)", "user:0", "user:\(ben)"], "\(told)"
     )
