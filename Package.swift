@@ -44,7 +44,7 @@ let hardened: [CSetting] = [.define("_FORTIFY_SOURCE", to: "3", .when(configurat
 let isFuzzed = Context.environment["IDENTITYD_FUZZ"] == "1"
 let fuzzDependencies: [Target.Dependency] = [
   "AppManifests", "ClientFormats", "ClientSecrets", "ConfigurationFiles", "FleetService", "FleetWire", "IdentityClient",
-  "IdentityCore", "IdentityStore", "IdentityWire", "LinuxSystem", "TestSupport",
+  "IdentityCore", "IdentityStore", "IdentityWire", "LinuxSystem", "Proofs", "TestSupport",
 ]
 let fuzz: Target =
   isFuzzed

@@ -39,5 +39,6 @@ var fuzzTargets: [String: any FuzzTarget.Type] {
     "fleet-configuration": FleetConfigurationTarget.self,
     "fleet-control": FleetControlTarget.self,
     "releases": ReleaseTarget.self,
+    "proofs": ProofTarget.self,
   ]
 }
