@@ -4,25 +4,25 @@ import Testing
 
 /// Proofs of the real daemon, its keys, and the client's verification (identityd-protocol(7), section "PROOFS").
 @Suite(.enabled(if: isRoot, "rotations and other users need root")) struct ProofTests {
-  private let daemon: DaemonUnderTest
+  let daemon: DaemonUnderTest
 
   init() throws { daemon = try DaemonUnderTest() }
 
-  private typealias ClientResult = (status: Int32, output: String, errors: String)
+  typealias ClientResult = (status: Int32, output: String, errors: String)
 
   private func run(_ words: [String], input: String) throws -> ClientResult {
     let program = DaemonUnderTest.binaries.appending(path: "identityctl").path
     return try TestSupport.run([program] + words, environment: ["IDENTITYD_SOCKET": daemon.socket], input: input)
   }
 
-  private func proof(_ request: String = "prove vault", over client: Client? = nil) throws -> String {
+  func proof(_ request: String = "prove vault", over client: Client? = nil) throws -> String {
     let answer = try (client ?? daemon.client()).ask(request).last ?? ""
     let words = answer.split(separator: " ").map(String.init)
     #expect(words.count == 3 && words[0] == "OK" && words[2].hasPrefix("expires="), "\(answer)")
     return words.count > 1 ? words[1] : ""
   }
 
-  private func part(_ place: Int, of proof: String) throws -> [String: Any] {
+  func part(_ place: Int, of proof: String) throws -> [String: Any] {
     let parts = proof.split(separator: ".")
     try #require(parts.count == 3)
     var text = parts[place].replacing("-", with: "+").replacing("_", with: "/")
@@ -31,26 +31,26 @@ import Testing
     return try #require(try JSONSerialization.jsonObject(with: bytes) as? [String: Any])
   }
 
-  private func facts(of proof: String) throws -> [String: Any] {
+  func facts(of proof: String) throws -> [String: Any] {
     try #require(try part(1, of: proof)["identityd"] as? [String: Any])
   }
 
   /// Writes the key set as a server has it, and returns the path.
-  private func keySet(_ name: String = "keys") throws -> String {
+  func keySet(_ name: String = "keys") throws -> String {
     let file = daemon.folder.appending(path: name)
     try Data(try identityctl(daemon, "--json", "proof", "keys").output.utf8).write(to: file)
     return file.path
   }
 
   /// The IDs of the published keys.
-  private func published() throws -> [String] {
+  func published() throws -> [String] {
     let text = try identityctl(daemon, "--json", "proof", "keys").output
     let set = try JSONSerialization.jsonObject(with: Data(text.utf8))
     let keys = try #require((set as? [String: Any])?["keys"] as? [[String: Any]])
     return keys.compactMap { $0["kid"] as? String }
   }
 
-  private func verify(_ proof: String, _ keys: String, _ audience: String = "vault") throws -> ClientResult {
+  func verify(_ proof: String, _ keys: String, _ audience: String = "vault") throws -> ClientResult {
     let file = daemon.folder.appending(path: "proof")
     try Data("\(proof)\n".utf8).write(to: file)
     return try identityctl(daemon, "proof", "verify", file.path, "--keys=\(keys)", "--audience=\(audience)")
@@ -268,83 +268,6 @@ import Testing
     daemon.end()
     try daemon.start()
     #expect(try daemon.ask("prove vault").hasPrefix("OK "))
-  }
-
-  @Test func `a connection that is passed on proves its opener, and nothing once the opener has ended`() throws {
-    try daemon.start()
-    let passed = """
-      use IO::Socket::UNIX;
-      my $socket = IO::Socket::UNIX->new(Peer => $ARGV[0]) or die $!;
-      pipe(my $end, my $other);
-      if (my $child = fork) {
-        # The opener lives until the child has its first answer.
-        close $other;
-        sysread($end, my $byte, 1);
-        exit;
-      }
-      close $end;
-      ($(, $)) = (65534, "65534 65534");
-      ($<, $>) = (65534, 65534);
-      print $socket "prove vault\\n";
-      print scalar <$socket>;
-      print $other "x";
-      close $other;
-      sleep 1;
-      print $socket "prove vault\\n";
-      print scalar <$socket>;
-      """
-    let result = try TestSupport.run(["perl", "-e", passed, daemon.socket])
-    let lines = result.output.split(separator: "\n").map { $0.split(separator: " ").map(String.init) }
-    try #require(lines.count == 2 && lines[0].count == 3, "\(result)")
-    let facts = try facts(of: lines[0][1])
-    #expect(facts["user"] as? Int == 0 && facts["app"] as? String == "user:0")
-    #expect(lines[1].starts(with: ["ERR", "denied"]), "\(result)")
-  }
-
-  @Test func `a store that cannot be written gives proofs while key and identifiers are there`() throws {
-    try daemon.start()
-    _ = try proof()
-    let keys = try published()
-    daemon.end()
-    let mount = #"mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec "$@""#
-    try daemon.start(through: ["unshare", "--mount", "sh", "-c", mount, daemon.state.path])
-    #expect(try daemon.client().statusValue("store") == "read-only")
-    #expect(try verify(proof(), keySet()).status == 0 && published() == keys)
-    // An app whose identifiers are missing gets none.
-    let refused = try identityctl(daemon, "prove", "vault", asUser: 65_534)
-    #expect(refused.status == 23, "\(refused)")
-    #expect(try daemon.ask("proof rotate").hasPrefix("ERR read-only "))
-  }
-
-  @Test func `the daemon of an ordinary user says so in its proofs, whatever it is configured to say`() throws {
-    try FileManager.default.setAttributes([.ownerAccountID: 2_001], ofItemAtPath: daemon.folder.path)
-    try daemon.start(
-      through: ["setpriv", "--reuid=2001", "--regid=2001", "--clear-groups"],
-      configuration: "[Proof]\nIssuer=https://id.example.org/%d\nTrustDomain=example.org\n")
-    let claims = try part(1, of: proof())
-    let device = try daemon.uuid("get device")
-    #expect(claims["iss"] as? String == "urn:uuid:\(device):user:2001")
-    #expect((claims["sub"] as? String)?.hasPrefix("urn:uuid:") == true)
-    #expect((claims["identityd"] as? [String: Any])?["daemon"] as? String == "user")
-    let keys = daemon.folder.appending(path: "keys")
-    try Data(try identityctl(daemon, "--json", "proof", "keys", asUser: 2_001).output.utf8).write(to: keys)
-    let result = try verify(proof(), keys.path)
-    #expect(result.status == 0, "\(result)")
-  }
-
-  @Test func `proofs of a machine that may be a copy say so, until it has another identifier`() throws {
-    try daemon.start()
-    #expect(try facts(of: proof())["suspect"] == nil)
-    let former = try #require(try facts(of: proof())["device"] as? String)
-    #expect(try daemon.ask("fleet twin copy=yes") == "OK")
-    #expect(try facts(of: proof())["suspect"] as? String == "cloned")
-    daemon.end()
-    try daemon.start()
-    #expect(try facts(of: proof())["suspect"] as? String == "cloned")
-    #expect(try daemon.ask("renew device").hasPrefix("OK "))
-    let renewed = try proof()
-    #expect(try facts(of: renewed)["suspect"] == nil)
-    #expect(try !String(describing: part(1, of: renewed)).contains(former))
   }
 
   @Test func `a backup has no key, and a restore ends it`() throws {
