@@ -129,6 +129,8 @@ struct OrphanTests {
     let before = try descriptors(daemon)
     #expect(try run(["perl", "-e", script, daemon.socket]).status == 0)
     try daemon.waitForStatus("connections", "1")
-    #expect(try descriptors(daemon, until: before) == before)
+    let after = try descriptors(daemon, until: before)
+    // On a busy machine, the connection of `start` may have been counted before.
+    #expect((before - 1...before).contains(after), "\(after) after \(before)")
   }
 }
