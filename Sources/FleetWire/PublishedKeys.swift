@@ -12,10 +12,7 @@ package struct PublishedKeys: Equatable, Sendable {
 
   /// - Returns: nil without keys, or for an issuer with other characters.
   package init?(issuer: Text, points: [[UInt8]]) {
-    let isPrintable = issuer.bytes.allSatisfy {
-      (0x21...0x7e).contains($0) && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\")
-    }
-    guard isPrintable, !points.isEmpty else { return nil }
+    guard issuer.isPlainInJSON, !points.isEmpty else { return nil }
     self.issuer = issuer
     self.points = Array(points.prefix(Self.most))
   }

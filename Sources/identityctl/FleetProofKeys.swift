@@ -118,8 +118,8 @@ extension Program {
     guard let first = own.first, own.allSatisfy({ $0.signer == first.signer }) else {
       complain(
         former == nil
-          ? "several devices call themselves \(publications[0].device), so none of them is believed; find out which one "
-            + "has this identifier, and remove the others"
+          ? "several devices call themselves \(publications[0].device), so none of them is believed until the broker has "
+            + "the report of one alone"
           : "\(publications[0].device) signs with another key than before, so its key set stays as it was; if the device "
             + "has joined anew, remove \(folder) and repeat the command")
       return nil

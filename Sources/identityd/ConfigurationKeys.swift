@@ -97,8 +97,7 @@ extension String {
   /// Whether the text may be the issuer of proofs: a URI of printable ASCII that needs no escape in JSON. Relying parties
   /// fetch the configuration below an https address (OpenID Connect Discovery 1.0, section 4).
   fileprivate var isIssuer: Bool {
-    (hasPrefix("https://") || hasPrefix("urn:")) && utf8.count <= 255
-      && utf8.allSatisfy { (0x21...0x7e).contains($0) && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\") }
+    (hasPrefix("https://") || hasPrefix("urn:")) && utf8.count <= 255 && Text(self).isPlainInJSON
   }
 
   /// Whether the text is a trust domain (SPIFFE-ID, section 2.1).

@@ -190,12 +190,13 @@ extension Service {
 
   /// Returns the public proof keys of the next devices of the account, each with the key that signs the device's record.
   func proofKeys(after last: UUID?) -> Reply {
-    let records = fleet.roster.records.filter { record in
-      PublishedKeys(record.body.fields) != nil && last.map { $0 < record.body.subject } ?? true
+    let published = fleet.roster.records.compactMap { record -> (record: SignedMessage, keys: PublishedKeys)? in
+      guard last.map({ $0 < record.body.subject }) ?? true else { return nil }
+      return PublishedKeys(record.body.fields).map { (record, $0) }
     }
-    let page = records.sorted { $0.body.subject < $1.body.subject }.prefix(Self.proofKeysPage)
-    return Reply.rows(Array(page)) { (record: SignedMessage, reply: inout Reply) in
-      guard let keys = PublishedKeys(record.body.fields) else { return }
+    let page = published.sorted { $0.record.body.subject < $1.record.body.subject }.prefix(Self.proofKeysPage)
+    return Reply.rows(Array(page)) { entry, reply in
+      let (record, keys) = entry
       reply.word(.uuid(record.body.subject))
       reply.attribute("name", record.body.fields[.name].map { .text(Text(trusted: $0)) })
       reply.attribute("signer", .text(Base64Text.encoded(record.signer.bytes)))

@@ -252,9 +252,17 @@ struct ProofKeysRule: RegistryRule {
   }
 }
 
+extension Text {
+  /// Whether the text is printable ASCII without a space and without characters that JSON escapes, as an issuer has to be.
+  package var isPlainInJSON: Bool {
+    bytes.allSatisfy { (0x21...0x7e).contains($0) && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\") }
+  }
+}
+
 /// A public proof key with its publisher, for a key set (RFC 7517).
 ///
-/// No value has a character that JSON escapes: texts in Base64URL, a UUID, and an issuer that was checked.
+/// No value has a character that JSON escapes: texts in Base64URL, a UUID, and an issuer for which
+/// ``Text/isPlainInJSON`` holds.
 package struct JSONWebKey {
   private let text: String
 
