@@ -3,24 +3,29 @@ import TestSupport
 import Testing
 
 /// A wall clock that jumps. A preloaded library adds to the daemon's wall-clock time the number of seconds in a file.
-/// The monotonic clock does not jump, as on a real machine.
+/// The monotonic clock does not jump, as on a real machine, unless a test makes time pass with another file.
 struct ClockTests {
-  /// The C source of the preloaded library.
+  /// The C source of the preloaded library. It takes no memory and calls no function that AddressSanitizer replaces,
+  /// since the allocator of AddressSanitizer reads the monotonic clock while it holds its locks.
   static let clock = """
     #define _GNU_SOURCE
-    #include <stdio.h>
+    #include <fcntl.h>
     #include <stdlib.h>
     #include <sys/syscall.h>
     #include <time.h>
     #include <unistd.h>
     int clock_gettime(clockid_t clock, struct timespec *now) {
       int result = syscall(SYS_clock_gettime, clock, now);
+      const char *path = getenv(clock == CLOCK_REALTIME ? "CLOCK_FILE" : "PASSED_FILE");
+      long file = path ? syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC) : -1;
+      if (file < 0) return result;
+      char text[24] = "";
+      syscall(SYS_read, file, text, sizeof text - 1);
+      syscall(SYS_close, file);
       long more = 0;
-      FILE *file = clock == CLOCK_REALTIME ? fopen(getenv("CLOCK_FILE"), "r") : NULL;
-      if (file) {
-        if (fscanf(file, "%ld", &more) == 1) now->tv_sec += more;
-        fclose(file);
-      }
+      for (const char *digit = text + (text[0] == '-'); *digit >= '0' && *digit <= '9'; digit++)
+        more = more * 10 + (*digit - '0');
+      now->tv_sec += text[0] == '-' ? -more : more;
       return result;
     }
 
@@ -32,8 +37,16 @@ struct ClockTests {
     guard try run(["cc", "-shared", "-fPIC", "-x", "c", "-o", library, "-"], input: clock).status == 0 else {
       throw Failure("the library does not compile")
     }
-    return ["env", "LD_PRELOAD=\(library)", "CLOCK_FILE=\(file(of: daemon).path)"]
+    let files = ["CLOCK_FILE=\(file(of: daemon).path)", "PASSED_FILE=\(passedFile(of: daemon).path)"]
+    return ["env", "LD_PRELOAD=\(library)"] + files
   }
+
+  /// Makes the monotonic clock of a process show that more seconds have passed.
+  static func pass(_ seconds: Int, of daemon: DaemonUnderTest) throws {
+    try Data("\(seconds)\n".utf8).write(to: passedFile(of: daemon), options: .atomic)
+  }
+
+  private static func passedFile(of daemon: DaemonUnderTest) -> URL { daemon.folder.appending(path: "passed") }
 
   /// Sets the number of seconds by which the daemon's clock is ahead.
   static func set(_ seconds: Int, of daemon: DaemonUnderTest) throws {

@@ -70,4 +70,32 @@ extension FleetServiceTests {
     #expect(try devices[1].identityctl("account", "join", "--file=\(path)").status == 0)
     try agree(devices, on: ["after", "ahead", "table"])
   }
+
+  @Test func `a code that nobody has used expires after fifteen minutes, and lets nobody in`() throws {
+    let broker = try BrokerUnderTest()
+    let device = try device("desk", at: broker)
+    device.end(with: SIGKILL)
+    try device.start(through: try ClockTests.wrapper(of: device.daemon))
+    #expect(try device.ask("account create alice") == ["OK"])
+    try device.wait(state: "live")
+    let invited = try device.identityctl("account", "invite")
+    let code = try #require(invited.output.firstMatch(of: /([0-9A-Z]{4}-){3}[0-9A-Z]{4}/)?.0)
+    func isOpen() throws -> Bool { try device.ask("fleet status").contains("* invitation=open") }
+    try ClockTests.pass(890, of: device.daemon)
+    #expect(try isOpen() && isOpen())
+    try ClockTests.pass(901, of: device.daemon)
+    // A timer of the kernel does not know of the jump, but each request makes the service look at its deadlines.
+    try device.wait("the invitation expires") {
+      try device.ask("fleet status").contains("* invitation=expired")
+    }
+    #expect(device.log.contains("the invitation has ended, and nobody has used its code"))
+    try device.wait("nothing is left at the broker") {
+      _ = try device.ask("fleet status")
+      return try broker.retained("identityd/v1/join/+/+").isEmpty
+    }
+    let late = try self.device("laptop", at: broker)
+    let joined = try late.identityctl("account", "join", String(code))
+    #expect(joined.status != 0, "\(joined)")
+    #expect(try device.devices() == ["desk"])
+  }
 }

@@ -81,17 +81,6 @@ extension FleetServiceTests {
     #expect(try laptop.daemon.ask("account") == "OK \"\"")
   }
 
-  @Test(.enabled(if: Trial.isLong, "a code is valid for fifteen minutes"))
-  func `a code that nobody uses expires, and leaves nothing at the broker`() throws {
-    let broker = try BrokerUnderTest()
-    let desk = try fleet(["desk"], at: broker)[0]
-    try agree([desk], on: ["desk"])
-    #expect(try desk.identityctl("account", "invite").status == 0)
-    try desk.wait("the code expires", for: 1_000) { try desk.ask("fleet status").contains("* invitation=expired") }
-    try desk.wait("the topics are empty") { try broker.retained("identityd/v1/join/+/+").isEmpty }
-    #expect(desk.log.contains("the invitation has ended, and nobody has used its code"))
-  }
-
   /// Returns how often a process with one thread has waited for something.
   private func waits(of process: Process) throws -> Int {
     let status = try String(contentsOfFile: "/proc/\(process.processIdentifier)/status", encoding: .utf8)
