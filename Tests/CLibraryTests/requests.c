@@ -35,6 +35,9 @@ static void ask_in_turn(struct identity *daemon) {
     EXPECT_TEXT(identity_word(daemon, 0), "valid");
     EXPECT(identity_next(daemon) == -ENODATA);
 
+    EXPECT(identity_ask(daemon, IDENTITY_WORDS("prove", "https://vault.example.com", "nonce=a b")) == IDENTITY_OK);
+    EXPECT(!strncmp(identity_word(daemon, 0), "eyJ", 3) && identity_field(daemon, "expires") != NULL);
+
     EXPECT(identity_ask(daemon, IDENTITY_WORDS("get", "uuid", "count=10000")) == IDENTITY_ROW);
     size_t rows = 1;
     int kind;

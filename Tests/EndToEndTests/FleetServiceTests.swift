@@ -85,6 +85,22 @@ import Testing
     #expect(try broker.retained(topics(of: try account(of: devices[2]))).count == 3)
   }
 
+  @Test func `a device that was away while it was removed leaves, and its own removals count for nothing`() throws {
+    let broker = try BrokerUnderTest()
+    let devices = try fleet(["desk", "laptop", "phone"], at: broker)
+    try agree(devices, on: ["desk", "laptop", "phone"])
+    let identifiers = try devices.map { try $0.daemon.uuid("get device") }
+    devices[1].end(with: SIGKILL)
+    #expect(try devices[1].daemon.ask("devices forget \(identifiers[0])") == "OK")
+    #expect(try devices[0].daemon.ask("devices forget \(identifiers[1])") == "OK")
+    try agree([devices[0], devices[2]], on: ["desk", "phone"])
+    try devices[1].start()
+    try devices[1].wait(state: "no-account")
+    #expect(try devices[1].devices() == ["laptop"])
+    #expect(try devices[2].daemon.ask("devices name tablet") == "OK")
+    try agree([devices[0], devices[2]], on: ["desk", "tablet"])
+  }
+
   @Test func `stored messages are read in parts`() throws {
     let broker = try BrokerUnderTest()
     let devices = try fleet(["desk", "laptop"], at: broker)

@@ -126,11 +126,15 @@ struct OrphanTests {
       }
       1 while wait != -1;
       """
+    // Its connection and the pidfd of this process are open before and afterwards.
+    let client = try daemon.client()
+    #expect(try client.ask("ping") == ["OK"])
     let before = try descriptors(daemon)
     #expect(try run(["perl", "-e", script, daemon.socket]).status == 0)
-    try daemon.waitForStatus("connections", "1")
+    try daemon.waitForStatus("connections", "2")
     let after = try descriptors(daemon, until: before)
     // On a busy machine, the connection of `start` may have been counted before.
     #expect((before - 1...before).contains(after), "\(after) after \(before)")
+    #expect(try client.ask("ping") == ["OK"])
   }
 }
