@@ -147,17 +147,21 @@ import Testing
     }
     try start()
     let reason = try #require(try fault())
-    #expect(reason.contains(try #require(Self.faults[kind])), "\(reason)")
+    let wanted = try #require(Self.faults[kind])
+    #expect(reason.contains(wanted), "\(reason)")
     try daemon.waitForLog("The machine was not given the identity of its credentials")
     #expect(!daemon.log.contains("secret-of-someone") && !reason.contains("secret-of-someone"))
     #expect(try daemon.ask("item find group=*").hasPrefix("ERR not-found "))
     #expect(try daemon.ask("account") == "OK \"\"")
+    let finding = try daemon.diagnosis()["store"]
+    #expect(finding.result == "warning" && finding.cause?.contains(wanted) == true, "\(finding)")
     // A start with correct credentials makes up for it, as long as nothing is stored.
     try give("device", Self.device)
     try give("items", whole)
     try give("items-passphrase", "battery staple")
     try restart()
     #expect(try fault() == nil)
+    #expect(try daemon.diagnosis()["store"].result == "ok")
     #expect(try daemon.uuid("get device") == Self.device)
     #expect(try daemon.ask("item read service=s account=a").hasPrefix("OK data=c2VjcmV0 "))
   }

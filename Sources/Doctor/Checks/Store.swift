@@ -1,3 +1,4 @@
+import IdentityWire
 import LinuxSystem
 
 /// The state of the store, and the files that were set aside in its folder.
@@ -47,6 +48,13 @@ extension StoreFacts {
           "the store is sealed for a golden image: every identifier has ended, and the next start begins a new store",
           examination.restart
         ).causing(.manifestsIgnored))
+    }
+    if let reason = answers[StatusRow.provisionReason.name] {
+      found.append(
+        .warning(
+          "the credentials for the first start were not applied: \(reason). After a correction, the command tries again "
+            + "unless something is stored by now; then only a first start after \(examination.client.named("seal")) does",
+          examination.restart))
     }
     if !setAside.isEmpty, state == "ok", let folder = examination.stateDirectory {
       let paths = setAside.map { "\(folder)/\($0)" }
