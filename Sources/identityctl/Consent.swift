@@ -35,7 +35,8 @@ struct Consent {
     let words = line.words.filter { !WordEncoder.looksLikeAttribute(Array($0.utf8)) }
     let operand = words.dropFirst(name.split(separator: " ").count).first.map { Text($0) }
     switch name {
-    case "devices remove", "devices forget":
+    case "devices remove",
+      "devices forget" where operand != nil:
       let device = operand.flatMap { UUID($0) }
       (preview, concerns) = (["devices"], { $0.words.first.flatMap { UUID($0) } == device })
     case "app forget" where operand != nil:

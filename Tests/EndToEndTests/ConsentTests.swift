@@ -170,7 +170,10 @@ import Testing
     #expect(try daemon.uuid("get device") != device)
   }
 
-  @Test(arguments: ["renew device dry-run=yes", "seal dry-run=yes", "app forget unused=1 dry-run=yes"])
+  @Test(arguments: [
+    "renew device dry-run=yes", "seal dry-run=yes", "app forget unused=1 dry-run=yes",
+    "devices forget unused=1 dry-run=yes",
+  ])
   func `a dry run never asks`(words: String) throws {
     let daemon = try filled()
     let result = try run(

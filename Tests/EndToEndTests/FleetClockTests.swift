@@ -98,4 +98,19 @@ extension FleetServiceTests {
     #expect(joined.status != 0, "\(joined)")
     #expect(try device.devices() == ["desk"])
   }
+
+  @Test func `devices that were not heard of for a year leave the account`() throws {
+    let broker = try BrokerUnderTest()
+    let devices = try fleet(["desk", "laptop"], at: broker)
+    let others = try PlayedDevices(1, in: devices[0])
+    // Its time is in 1970.
+    let record = try others.record(0, named: "old", counter: 1)
+    try broker.publish(record.payload, to: record.topic)
+    try agree(devices, on: ["desk", "laptop", "old"])
+    let shown = try devices[0].daemon.client().ask("devices forget unused=365 dry-run=yes")
+    #expect(shown.count == 2 && shown[0].hasPrefix("* \(others[0]) ") && shown[1] == "OK 1 left=0", "\(shown)")
+    #expect(try devices[0].daemon.client().ask("devices forget unused=365") == shown)
+    try agree(devices, on: ["desk", "laptop"])
+    #expect(try devices[1].daemon.ask("devices forget unused=365") == "OK 0 left=0")
+  }
 }

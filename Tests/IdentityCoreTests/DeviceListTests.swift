@@ -30,6 +30,29 @@ struct DeviceListTests {
       ])
   }
 
+  @Test func `devices that were not heard of for so many days leave the list, 512 at once, and never this one`() throws
+  {
+    let day: Int64 = 86_400_000
+    var life = Life()
+    life.now = 0
+    try life.ask(.get(.device, app: nil), as: alice)
+    // The time without news counts, else that of the addition.
+    for number in 1...600 as ClosedRange<UInt64> {
+      try life.ask(.putDevice(given(number), name: nil, seen: nil), as: root)
+    }
+    try life.ask(.putDevice(given(601), name: nil, seen: Timestamp(milliseconds: 5 * day)), as: root)
+    life.now = 7 * day
+    #expect(try life.ask(.devices(unused: 8), as: root) == ["OK 0 left=0"])
+    let listed = try life.ask(.devices(unused: 3), as: root)
+    #expect(listed.count == 513 && listed.last == "OK 512 left=88" && life.registry.devices.count == 602)
+    #expect(try life.ask(.forgetDevices(unused: 3), as: root) == listed)
+    #expect(try life.ask(.forgetDevices(unused: 3), as: root).last == "OK 88 left=0")
+    #expect(try life.ask(.forgetDevices(unused: 3), as: root) == ["OK 0 left=0"])
+    #expect(life.registry.devices.map(\.value) == [try #require(life.registry[.device]?.value), given(601)])
+    let last = life.registry.lastEvent
+    #expect(life.told(from: last) == ["\(last) devices removed value=g600 > sharing"])
+  }
+
   @Test func `an update of a listed device changes only the given details, without an event`() throws {
     var life = Life()
     for number in [1, 2] as [UInt64] { try life.ask(.putDevice(given(number), name: "a", seen: nil), as: root) }

@@ -30,6 +30,7 @@ struct AccessTests {
     #expect(
       lines[2].hasPrefix("* \"devices put\" usage=\"devices put UUID [name=NAME] [seen=TIME] ")
         && lines[2].contains("\" access=fleet "))
-    #expect(lines[4].hasPrefix("* \"devices forget\" usage=\"devices forget UUID\" access=admin "))
+    let usage = "usage=\"devices forget [UUID] [unused=DAYS] [dry-run=yes]\""
+    #expect(lines[4].hasPrefix("* \"devices forget\" \(usage) access=admin "))
   }
 }

@@ -17,9 +17,19 @@ struct DeviceVerbTests {
       ("devices put \(text) seen=2026-11-21T08:39:12.345Z", .putDevice(value, name: nil, seen: seen)),
       ("Devices Put \(text) SEEN=2026-11-21T08:39:12.345Z Name=x", .putDevice(value, name: "x", seen: seen)),
       ("devices remove \(text)", .removeDevice(value)), ("devices forget \(text)", .forgetDevice(value)),
+      ("devices forget unused=365", .forgetDevices(unused: 365)),
+      ("devices forget unused=365 dry-run=yes", .devices(unused: 365)),
     ] as [(String, RegistryCommand)])
   func `requests for the account and its devices are parsed`(line: String, expected: RegistryCommand) throws {
     #expect(try command(line) == .registry(expected))
+  }
+
+  @Test(arguments: [
+    "devices forget", "devices forget dry-run=yes", "devices forget unused=0", "devices forget \(text) unused=1",
+    "devices forget \(text) dry-run=yes",
+  ])
+  func `devices leave the list by name or by the time without news, and not by both`(line: String) throws {
+    #expect(try #require(refused(line)).code == .badArgument)
   }
 
   @Test(arguments: [

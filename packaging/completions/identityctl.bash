@@ -38,7 +38,7 @@ _identityctl_commands=(
   'devices name;-;'
   'devices put;-;name=- seen=- generation=- counter=- record=- replaces=- suspect=yes|no'
   'devices remove;-;generation=- counter=- record=-'
-  'devices forget;-;'
+  'devices forget;-;unused=-'
   'fleet open;;run=-'
   'fleet next;;above=-'
   'fleet records;;after=- limit=-'
@@ -136,7 +136,7 @@ _identityctl_options=(
   '--prometheus;stats|check'
   '--output=@file;stats|check'
   '--passphrase-fd=-;backup|restore|account invite|account join'
-  '--dry-run;seal|machine acknowledge|renew|app forget|account set|account clear|item delete|version report|token delete|key recover|backup|restore'
+  '--dry-run;seal|machine acknowledge|renew|app forget|account set|account clear|devices forget|item delete|version report|token delete|key recover|backup|restore'
   '--replaces;renew'
   '--adopt-device;restore'
 )

@@ -37,7 +37,7 @@ set -g __identityctl_commands \
     'devices name;-;;Name this device in the list of devices.' \
     'devices put;-;name=- seen=- generation=- counter=- record=- replaces=- suspect=yes|no;Add a device to the list, or update it there; with record=, store its record if that is newer.' \
     'devices remove;-;generation=- counter=- record=-;Remove a device that has left the account elsewhere; with record=, store its tombstone.' \
-    'devices forget;-;;Remove a device from the list.' \
+    'devices forget;-;unused=-;Remove a device from the list, or all devices that have not been heard of for so many days.' \
     'fleet open;;run=-;Begin a run of the fleet on this connection; show earlier runs and the counter of this device.' \
     'fleet next;;above=-;Show the next counter of this device: greater than the last one and than N.' \
     'fleet records;;after=- limit=-;List the stored records and tombstones of devices in the order of their UUIDs, those after a UUID.' \
@@ -134,7 +134,7 @@ set -g __identityctl_options \
     '--prometheus;stats|check;Write the metrics in the Prometheus text format, for node_exporter\'s textfile collector.' \
     '--output=@file;stats|check;Replace FILE atomically with the metrics, readable by all users.' \
     '--passphrase-fd=-;backup|restore|account invite|account join;Read the passphrase from file descriptor N instead of the terminal.' \
-    '--dry-run;seal|machine acknowledge|renew|app forget|account set|account clear|item delete|version report|token delete|key recover|backup|restore;Change nothing; only show what would change.' \
+    '--dry-run;seal|machine acknowledge|renew|app forget|account set|account clear|devices forget|item delete|version report|token delete|key recover|backup|restore;Change nothing; only show what would change.' \
     '--replaces;renew;The same as replaces=yes: end the former identifier, although this may be a copy.' \
     '--adopt-device;restore;Adopt the backup\'s device identifier on another machine.'
 # END COMMANDS

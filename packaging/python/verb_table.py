@@ -26,6 +26,7 @@ POSITIONAL = {
     "account set": ["uuid", "count"],
     "account clear": ["uuid", "count"],
     "devices": ["uuid"],
+    "devices forget": ["uuid", "count"],
     "devices put": ["result"],
     "fleet next": ["counter"],
     "fleet open": ["uuid", "kind", "run"],

@@ -11,6 +11,8 @@ extension RegistryCommand {
   package static func nameDevice(_ name: Text) -> Self { Self(NameDeviceRule(name: name)) }
   package static func removeDevice(_ value: UUID) -> Self { Self(RemoveDeviceRule(value: value, right: .fleet)) }
   package static func forgetDevice(_ value: UUID) -> Self { Self(RemoveDeviceRule(value: value, right: nil)) }
+  package static func forgetDevices(unused days: Int) -> Self { Self(ForgetUnusedDevicesRule(days: days)) }
+  package static func devices(unused days: Int) -> Self { Self(UnusedDevicesRule(days: days)) }
 }
 
 // MARK: - Account
@@ -180,5 +182,42 @@ struct RemoveDeviceRule: ChangeRule {
       throw .conflict("this device cannot be removed from its own list")
     }
     return context == nil ? nil : Decision(changes: [.deviceUnlisted(value)], reply: .done)
+  }
+}
+
+/// `devices forget unused=DAYS`: removes devices that have not been heard of for so many days, and counts those left for
+/// the next request.
+struct ForgetUnusedDevicesRule: ChangeRule {
+  let days: Int
+  var basis: Basis { Basis(whole: [.devices, .identifiers]) }
+
+  func decide(in registry: Registry, for peer: Peer, _ context: Context?) throws(Refusal) -> Decision? {
+    guard let context else { return nil }
+    let (unused, reply) = registry.devices(unused: days, at: context.now)
+    return Decision(changes: unused.map { .deviceUnlisted($0.value) }, reply: reply)
+  }
+}
+
+/// `devices forget unused=DAYS dry-run=yes`: lists these devices.
+struct UnusedDevicesRule: QueryRule {
+  let days: Int
+  var basis: Basis { Basis(whole: [.devices, .identifiers]) }
+  var answerKind: AnswerKind { .list }
+
+  func answer(in registry: Registry, for peer: Peer, in surroundings: Surroundings) throws(Refusal) -> Reply {
+    registry.devices(unused: days, at: surroundings.now()).reply
+  }
+}
+
+extension Registry {
+  /// Returns the devices of one request that have not been heard of for so many days, and the answer about them.
+  fileprivate func devices(unused days: Int, at now: Timestamp) -> (unused: [ListedDevice], reply: Reply) {
+    let latest = Timestamp(milliseconds: now.milliseconds - Int64(days) * 86_400_000)
+    let own = self[.device]?.value
+    let all = devices.filter { $0.value != own && ($0.seen ?? $0.added) <= latest }
+    let unused = Array(all.prefix(Bound.forgottenTogether))
+    var reply = Reply.rows(unused) { $0.describe(isSelf: false, to: &$1) }
+    reply.attribute("left", .number(Int64(all.count - unused.count)))
+    return (unused, reply)
   }
 }

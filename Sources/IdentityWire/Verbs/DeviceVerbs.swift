@@ -90,10 +90,29 @@ extension Verb {
     },
 
     Verb(
-      words: "devices forget", operands: [.required("UUID")], access: .admin,
-      summary: "Remove a device from the list.", answer: .nothing, loss: .ask("This device leaves the list."),
-      examples: [.init("devices forget 557e5958-d390-4cbf-b928-2a2b19a1399a", "ERR not-found …")]
-    ) { (arguments) throws(Refusal) in .registry(.forgetDevice(try arguments.uuid(0))) },
+      words: "devices forget", operands: [.optional("UUID")],
+      attributes: [.init("unused", "DAYS"), .init("dry-run", "yes")], access: .admin,
+      summary: "Remove a device from the list, or all devices that have not been heard of for so many days.",
+      answer: .either(
+        ifGiven: ["unused"], .report(Line([.number("count")], [.number("left")]), rows: "devices", device),
+        otherwise: .nothing),
+      loss: .ask("These devices leave the list."),
+      examples: [
+        .init("devices forget 557e5958-d390-4cbf-b928-2a2b19a1399a", "ERR not-found …"),
+        .init("devices forget unused=365 dry-run=yes", "OK 0 left=0"),
+      ]
+    ) { (arguments) throws(Refusal) in
+      let days = try arguments.number("unused", in: 1...100_000)
+      let dryRun = try arguments.flag("dry-run")
+      guard arguments.operands.isEmpty else {
+        guard days == nil, !dryRun else {
+          throw arguments.combination("unused= and dry-run= cannot be combined with UUID")
+        }
+        return .registry(.forgetDevice(try arguments.uuid(0)))
+      }
+      guard let days else { throw arguments.combination("give UUID, or unused=DAYS") }
+      return .registry(dryRun ? .devices(unused: days) : .forgetDevices(unused: days))
+    },
   ]
 
   /// A device in an answer.

@@ -11,8 +11,8 @@ from .._requests import Request
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
-    """From the answer to `account set`, `account clear`, `devices` (identityd-protocol(7)). A field of None is
-    missing."""
+    """From the answer to `account set`, `account clear`, `devices`, `devices forget` (identityd-protocol(7)). A field
+    of None is missing."""
 
     uuid: UUID
     added: datetime | None = None
@@ -35,10 +35,12 @@ _Device = _.Shape(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftDevices:
-    """From the answer to `account set`, `account clear` (identityd-protocol(7)). A field of None is missing."""
+    """From the answer to `account set`, `account clear`, `devices forget` (identityd-protocol(7)). A field of None is
+    missing."""
 
     count: int
     previous: str | None = None
+    left: int | None = None
     devices: tuple[Device, ...] = ()
 
 
@@ -48,6 +50,7 @@ _LeftDevices = _.report(
     _Device,
     _.Field("count", "count", _.number, is_word=True),
     _.Field("previous", "previous", _.text, is_optional=True),
+    _.Field("left", "left", _.number, is_optional=True),
 )
 
 
@@ -138,5 +141,10 @@ def devices_remove(
 
 
 def devices_forget(uuid: UUID | str) -> Request[None]:
-    """Remove a device from the list."""
+    """Remove a device from the list, or all devices that have not been heard of for so many days."""
     return Request("devices forget", [*_.operands(uuid)], _.nothing)
+
+
+def devices_forget_unused(*, unused: int, dry_run: bool = False) -> Request[LeftDevices]:
+    """Remove a device from the list, or all devices that have not been heard of for so many days."""
+    return Request("devices forget", [*_.attributes({"unused": unused, "dry-run": dry_run})], _LeftDevices)
