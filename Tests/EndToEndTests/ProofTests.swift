@@ -173,7 +173,8 @@ import Testing
 
   @Test func `a client that hangs up while its proof is made harms nobody`() throws {
     try daemon.start()
-    for _ in 0..<40 { try daemon.client().send("prove a\n") }
+    // Fewer than half of the places, which are a principal's share.
+    for _ in 0..<30 { try daemon.client().send("prove a\n") }
     #expect(try proof().isEmpty == false)
     #expect(try daemon.ask("ping") == "OK")
   }
@@ -181,14 +182,16 @@ import Testing
   @Test func `a principal gets a hundred proofs at once, and others theirs meanwhile`() throws {
     try daemon.start()
     let client = try daemon.client()
+    let start = Date()
     for _ in 0..<100 { _ = try proof(over: client) }
-    // All at once, since a slow machine signs no more than 20 proofs a second one after another.
     let others = try (0..<200).map { _ in try daemon.client() }
     for other in others { try other.send("prove vault\n") }
     let answers = try others.map { try $0.answer().last ?? "" }
     let refusals = answers.filter { $0.hasPrefix("ERR unavailable uid 0 has had 20 proofs a second") }
-    #expect(refusals.count > 20, "\(answers)")
-    let full = answers.filter { $0.hasPrefix("ERR unavailable 64 proofs are being signed") }
+    // A hundred, and 20 for each second that passed, so on a machine that is slow enough, all of them.
+    let allowed = 100 + Int(20 * Date().timeIntervalSince(start)) + 1
+    #expect(100 + others.count - refusals.count <= allowed, "\(answers)")
+    let full = answers.filter { $0.hasSuffix("which is its share; try again") }
     #expect(answers.count { $0.hasPrefix("OK ") } + refusals.count + full.count == others.count, "\(answers)")
     #expect(try identityctl(daemon, "prove", "vault", asUser: 65_534).status == 0)
   }

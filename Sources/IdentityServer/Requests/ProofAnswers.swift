@@ -10,6 +10,7 @@ final class ProofAnswers {
   /// A connection that waits for the signer.
   private struct Wait {
     let connection: ConnectionToken
+    let payer: ProofRates.Payer
     /// The request that a new key is for; nil if a proof is signed.
     let command: RegistryCommand?
     /// The index of the verb in ``VerbTable/verbs``.
@@ -43,6 +44,8 @@ final class ProofAnswers {
   /// The waiting connections by the number of the order.
   private var waiting: [UInt64: Wait] = [:]
   private var orders: UInt64 = 0
+  /// The orders that the signer has not carried out, although nobody waits for them any more.
+  private var abandoned = 0
   private var rates = ProofRates()
   /// The requests that wait for their turn, oldest first; at most one for each connection.
   private var delays: [Delay] = []
@@ -109,15 +112,21 @@ final class ProofAnswers {
     guard waiting.count < Bound.proofsInWork || connection.credential != nil else {
       throw .unavailable("\(Bound.proofsInWork) proofs are being signed, which is the limit; try again")
     }
+    // A key that hangs would otherwise gather orders.
+    guard abandoned < Bound.proofsInWork else {
+      throw .unavailable("\(Self.silence), and \(abandoned) requests before this one were given up; try again later")
+    }
     let signer = try startedSigner()
     orders += 1
     waiting[orders] = Wait(
-      connection: connection.token, command: command, verb: verb, isCounted: isCounted, expires: expires,
-      end: Clock.monotonicMicroseconds + Bound.proofMicroseconds)
+      connection: connection.token, payer: connection.proofPayer, command: command, verb: verb, isCounted: isCounted,
+      expires: expires, end: Clock.monotonicMicroseconds + Bound.proofMicroseconds)
     setTimer()
     connection.session.beginProof()
     signer.send(.init(number: orders, work: work, cipher: cipher))
   }
+
+  private static let silence = "the proof key has not answered for \(Bound.proofMicroseconds / 1_000_000) s"
 
   private func startedSigner() throws(Refusal) -> ProofSigner {
     if let signer { return signer }
@@ -141,6 +150,8 @@ final class ProofAnswers {
   private func takeTurn(_ command: RegistryCommand, _ verb: Int, _ connection: Connection) throws(Refusal) -> Bool {
     let now = Clock.monotonicMicroseconds
     let payer = connection.proofPayer
+    // Before the charge, since a request that is refused costs nothing.
+    if connection.credential == nil { try requirePlace(for: payer, connection) }
     let wait = rates.wait(of: payer, at: now)
     if wait == 0, connection.credential == nil || waiting.count < Bound.proofsInWork {
       rates.charge(payer, at: now)
@@ -156,6 +167,16 @@ final class ProofAnswers {
     connection.session.beginProof()
     setPause()
     return false
+  }
+
+  /// Refuses a request of a payer who has as many proofs in work as places are left. So nobody takes all places, however
+  /// slow the key is (dynamic thresholds, Choudhury and Hahne 1998).
+  private func requirePlace(for payer: ProofRates.Payer, _ connection: Connection) throws(Refusal) {
+    let own = waiting.values.count { $0.payer == payer }
+    guard own >= Bound.proofsInWork - waiting.count else { return }
+    throw .unavailable(
+      "\(waiting.count) proofs are being signed, \(own) of them for \(connection.held.principal), which is its share; "
+        + "try again")
   }
 
   private func setPause() {
@@ -200,7 +221,10 @@ final class ProofAnswers {
   func takeAnswers() {
     for answer in signer?.takeAnswers() ?? [] {
       // An order whose connection waited too long is no longer there.
-      guard let wait = waiting.removeValue(forKey: answer.number) else { continue }
+      guard let wait = waiting.removeValue(forKey: answer.number) else {
+        abandoned -= 1
+        continue
+      }
       if case .failure(let refusal) = answer.product { state.proofFault = refusal.text } else { state.proofFault = nil }
       finish(wait) { connection throws(Refusal) in
         switch try answer.product.get() {
@@ -244,9 +268,9 @@ final class ProofAnswers {
     let now = Clock.monotonicMicroseconds
     for (number, wait) in waiting where wait.end <= now {
       waiting[number] = nil
-      let reason = "the proof key has not answered for \(Bound.proofMicroseconds / 1_000_000) s"
-      state.proofFault = reason
-      finish(wait) { (_) throws(Refusal) in throw .unavailable("\(reason); try again") }
+      abandoned += 1
+      state.proofFault = Self.silence
+      finish(wait) { (_) throws(Refusal) in throw .unavailable("\(Self.silence); try again") }
     }
     if !waiting.isEmpty { setTimer() }
   }
