@@ -129,7 +129,8 @@ let package = Package(
 
     // Proofs: their keys, and the form in which they are signed and verified.
     .target(
-      name: "Proofs", dependencies: ["IdentityWire", "LinuxSystem", "CCrypto", "CSodium"], swiftSettings: fast),
+      name: "Proofs", dependencies: ["IdentityCore", "IdentityWire", "LinuxSystem", "CCrypto", "CSodium"],
+      swiftSettings: fast),
 
     // Passphrases and what they open: in identityctl, and in a backup that a machine is given at its first start. Not part
     // of the library, so that other programs need not link libsodium.
@@ -247,7 +248,8 @@ let package = Package(
       name: "ClientFormatsTests", dependencies: ["ClientFormats", "IdentityClient", "IdentityCore", "IdentityWire"],
       swiftSettings: strict),
     .testTarget(
-      name: "DoctorTests", dependencies: ["Doctor", "IdentityClient", "IdentityCore", "IdentityWire", "LinuxSystem"],
+      name: "DoctorTests",
+      dependencies: ["Doctor", "IdentityClient", "IdentityCore", "IdentityWire", "LinuxSystem", "Proofs"],
       swiftSettings: strict),
     .testTarget(
       name: "LibraryTests", dependencies: ["IdentityClient", "LinuxSystem", "TestSupport"], swiftSettings: strict),

@@ -1,5 +1,6 @@
 import CCrypto
 import CSodium
+package import IdentityCore
 import LinuxSystem
 
 /// The reason why there is no proof key.
@@ -8,6 +9,12 @@ package enum ProofKeyFault: Error, Equatable, CustomStringConvertible {
   case noLibrary
   /// The library refused.
   case refused
+  /// The TPM does not answer, its provider is not installed, or the environment does not name the TPM.
+  case noTPM
+  /// The TPM does not have the key, or does not use it.
+  case refusedByTPM
+  /// The TPM makes no key, or one that does not sign.
+  case noKeyInTPM
 
   package var description: String {
     switch self {
@@ -15,23 +22,33 @@ package enum ProofKeyFault: Error, Equatable, CustomStringConvertible {
       "OpenSSL's libcrypto.so.3 cannot be loaded; install the package libssl3t64, libssl3 or openssl-libs, and restart "
         + "identityd"
     case .refused: "libcrypto refuses the key"
+    case .noTPM:
+      "the TPM cannot be reached; 'identityd-setup-key --proof=tpm2' names what is missing, and "
+        + "'identityd-setup-key --proof=software' makes a key without a TPM"
+    case .refusedByTPM:
+      "the TPM refuses the key, as after it was cleared or exchanged; 'identityctl proof rotate revoke=yes' makes another "
+        + "one"
+    case .noKeyInTPM: "the TPM makes no key; 'identityd-setup-key --proof=software' makes one without a TPM"
     }
   }
 }
 
 /// A private key that signs proofs: ECDSA on P-256 (RFC 7518, section 3.4).
 ///
-/// It is in OpenSSL's secure heap, which is left out of core dumps, wiped on release, and locked in memory as far as
-/// RLIMIT_MEMLOCK allows.
+/// One of the process is in OpenSSL's secure heap, which is left out of core dumps, wiped on release, and locked in memory
+/// as far as RLIMIT_MEMLOCK allows. A TPM has few slots for keys, so at most one of its keys may exist here, besides one that
+/// is being made.
 @safe
 package final class ProofKey: Sendable {
   // Sendable: until deinit the key is only read, or used under its lock.
   nonisolated(unsafe) private let key: OpaquePointer
+  private let place: ProofKeyPlace
   /// The public key that belongs to it.
   package let publicKey: PublicProofKey
 
-  private init?(_ key: OpaquePointer) {
+  private init?(_ key: OpaquePointer, in place: ProofKeyPlace) {
     unsafe self.key = key
+    self.place = place
     var point = [UInt8](repeating: 0, count: PublicProofKey.length)
     let isKnown = unsafe ccrypto_public_key(key, &point) == 1
     publicKey = PublicProofKey(point: point)
@@ -41,37 +58,68 @@ package final class ProofKey: Sendable {
 
   deinit { unsafe ccrypto_free_key(key) }
 
-  /// Draws a new key.
-  package static func random() throws(ProofKeyFault) -> ProofKey {
-    guard ccrypto_load() == 1 else { throw .noLibrary }
-    guard let key = unsafe ccrypto_make_key(), let made = unsafe ProofKey(key) else { throw .refused }
-    return made
+  /// Draws a new key. One of a TPM has signed once.
+  package static func random(in place: ProofKeyPlace = .software) throws(ProofKeyFault) -> ProofKey {
+    try reach(place)
+    guard place == .tpm2 else { return try unsafe adopt(ccrypto_make_key(place.number), in: place) }
+    // A TPM that is locked after failed authorizations makes keys and does not use them.
+    guard let key = try? unsafe adopt(ccrypto_make_key(place.number), in: place), key.signature(of: []) != nil else {
+      throw .noKeyInTPM
+    }
+    return key
   }
 
   /// Reads a key from its stored form.
-  package static func stored(_ bytes: borrowing Span<UInt8>) throws(ProofKeyFault) -> ProofKey {
-    guard ccrypto_load() == 1 else { throw .noLibrary }
+  package static func stored(
+    _ bytes: borrowing Span<UInt8>, in place: ProofKeyPlace = .software
+  ) throws(ProofKeyFault) -> ProofKey {
+    try reach(place)
     let key = unsafe bytes.withUnsafeBufferPointer { buffer -> OpaquePointer? in
       guard let start = buffer.baseAddress else { return nil }
-      return unsafe ccrypto_read_key(start, buffer.count)
+      return unsafe ccrypto_read_key(place.number, start, buffer.count)
     }
-    guard let key = unsafe key, let read = unsafe ProofKey(key) else { throw .refused }
-    return read
+    return try unsafe adopt(key, in: place)
   }
 
-  /// Calls a closure with the stored form, PKCS #8 in DER. The bytes are wiped afterwards.
+  /// Lets go of the TPM, so that the next key reaches it anew. No key in it may be left.
+  package static func leaveTPM() { ccrypto_leave_tpm2() }
+
+  private static func reach(_ place: ProofKeyPlace) throws(ProofKeyFault) {
+    guard ccrypto_load() == 1 else { throw .noLibrary }
+    guard place == .software || ccrypto_reach_tpm2() == 1 else { throw .noTPM }
+  }
+
+  private static func adopt(_ key: OpaquePointer?, in place: ProofKeyPlace) throws(ProofKeyFault) -> ProofKey {
+    if let key = unsafe key, let adopted = unsafe ProofKey(key, in: place) { return adopted }
+    throw place == .software ? .refused : .refusedByTPM
+  }
+
+  /// Calls a closure with the stored form: PKCS #8 in DER, or the TSS2 PRIVATE KEY of the TPM. The bytes are wiped
+  /// afterwards.
   package func withStoredForm<Result>(_ body: (borrowing Span<UInt8>) -> Result) throws(ProofKeyFault) -> Result {
     var stored = [UInt8](repeating: 0, count: Int(CCRYPTO_PRIVATE_KEY))
     defer { stored.wipe() }
     let length = unsafe ccrypto_write_key(key, &stored)
-    guard length > 0 else { throw .refused }
+    guard length > 0 else { throw place == .software ? .refused : .refusedByTPM }
     return body(stored.span.extracting(0..<length))
   }
 
-  /// Signs a message: r, then s, 32 bytes each (RFC 7518, section 3.4). Nil if the library refuses.
+  /// Signs a message: r, then s, 32 bytes each (RFC 7518, section 3.4). Nil if the library or the TPM refuses.
   package func signature(of message: [UInt8]) -> [UInt8]? {
     var signature = [UInt8](repeating: 0, count: Int(CCRYPTO_SIGNATURE))
-    return unsafe ccrypto_sign(key, sha256(message), &signature) == 1 ? signature : nil
+    guard unsafe ccrypto_sign(key, sha256(message), &signature) == 1 else { return nil }
+    // A TPM that has restarted may have another program's key in the slot of this one.
+    guard place == .software || (try? publicKey.verifies(signature, of: message)) == true else { return nil }
+    return signature
+  }
+}
+
+extension ProofKeyPlace {
+  fileprivate var number: ccrypto_place {
+    switch self {
+    case .software: CCRYPTO_SOFTWARE
+    case .tpm2: CCRYPTO_TPM2
+    }
   }
 }
 

@@ -42,6 +42,7 @@ extension Configuration: ProgramConfiguration {
       result.proofs.trustDomain = value.isEmpty ? nil : Text(value)
       return value.isEmpty || value.isTrustDomain
     },
+    .choice("Proof", "Key", \.proofs.place),
     .number("Proof", "Overlap", 0...31_536_000, \.proofOverlap),
     ConfigurationKey(
       section: "Proof", name: "Audience",

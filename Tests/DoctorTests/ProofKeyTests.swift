@@ -1,4 +1,5 @@
 import Doctor
+import Proofs
 import Testing
 
 @testable import Doctor
@@ -20,6 +21,12 @@ struct ProofKeyTests {
     #expect(mends(lost) == ["sudo identityctl proof rotate revoke=yes"])
     let missing = finding([("proof-key", "unavailable"), ("proof-key-reason", "libcrypto.so.3 cannot be loaded")])
     #expect(mends(missing) == ["sudo systemctl restart identityd.service"])
+    for fault in [ProofKeyFault.noTPM, .noKeyInTPM] {
+      let gone = finding([("proof-key", "unavailable"), ("proof-key-reason", "\(fault)")])
+      #expect(mends(gone) == ["sudo identityd-setup-key --proof=software"])
+    }
+    let cleared = finding([("proof-key", "unavailable"), ("proof-key-reason", "\(ProofKeyFault.refusedByTPM)")])
+    #expect(mends(cleared) == ["sudo identityctl proof rotate revoke=yes"])
   }
 
   @Test func `without the master key, only that is the fault`() {

@@ -33,7 +33,7 @@ struct ArchitectureTests {
       "Systemd", "Glibc",
     ],
     "identity-portal": ["IdentityClient", "IdentityCore", "LinuxSystem", "Systemd", "Glibc"],
-    "Proofs": ["CCrypto", "CSodium", "IdentityWire", "LinuxSystem"],
+    "Proofs": ["CCrypto", "CSodium", "IdentityCore", "IdentityWire", "LinuxSystem"],
     "ClientSecrets": ["CSodium", "LinuxSystem"],
     "IdentityClient": ["IdentityCore", "IdentityWire", "LinuxSystem"],
     "Doctor": ["IdentityCore", "IdentityWire", "IdentityClient", "LinuxSystem", "Glibc"],

@@ -17,6 +17,7 @@ readonly TEST_PACKAGES=(
   apache2-utils skopeo
   python3 python3-jsonschema python3-keyring python3-nacl python3-packaging python3-pip python3-prometheus-client
   python3-semver python3-setuptools python3-wheel socat sqlite3 strace
+  libtss2-rc0 libtss2-tcti-swtpm0 swtpm tpm2-openssl tpm2-tools
   mmdebstrap systemd systemd-container util-linux valgrind xfsprogs
 )
 # promtool, for the examples of monitoring: a download of 20 MB. The package contains a service, too.

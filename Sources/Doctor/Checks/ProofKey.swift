@@ -26,6 +26,10 @@ struct ProofKeyFacts: Sendable {
     if let reason, reason.contains("libcrypto.so.3") {
       return Finding([.warning("proofs cannot be signed: \(reason)", examination.restart)], facts: facts)
     }
+    if let reason, reason.contains("--proof=software") {
+      let command = Remedy.command(asRoot: true, ["identityd-setup-key", "--proof=software"])
+      return Finding([.warning("proofs cannot be signed: \(reason)", command)], facts: facts)
+    }
     let cause =
       "the last proof could not be signed: \(reason ?? "the reason is not known"). If the key is lost, the command makes "
       + "another one. Servers then need the new key set"

@@ -39,6 +39,7 @@ package struct StoredProofKey: StoredRecord, Equatable {
 
   package mutating func visit(_ fields: inout some FieldVisitor) {
     fields.field("n", &number)
+    fields.field("place", &pair.place, .lasting)
     fields.field("identifier", &pair.identifier, .lasting)
     fields.field("x", &pair.x, .lasting)
     fields.field("y", &pair.y, .lasting)
@@ -51,8 +52,18 @@ package struct StoredProofKey: StoredRecord, Equatable {
   }
 }
 
+/// The places in which proof keys sign (`[Proof] Key=` of identityd.conf(5)).
+package enum ProofKeyPlace: String, StoredWord, CaseIterable, Sendable {
+  /// The process, by OpenSSL's libcrypto.
+  case software
+  /// A TPM 2.0, which alone has the private key.
+  case tpm2
+}
+
 /// A key pair on P-256 that was made for proofs.
 package struct ProofKeyPair: Equatable, Sendable {
+  /// The place in which the key signs.
+  package internal(set) var place: ProofKeyPlace
   /// The thumbprint of the public key in Base64URL (RFC 7638), which names the key.
   package internal(set) var identifier: Text
   /// The coordinates of the public key in Base64URL (RFC 7518, section 6.2.1).
@@ -61,7 +72,8 @@ package struct ProofKeyPair: Equatable, Sendable {
   /// The private key, encrypted with the data key.
   package internal(set) var sealed: [UInt8]
 
-  package init(identifier: Text, x: Text, y: Text, sealed: [UInt8]) {
+  package init(place: ProofKeyPlace = .software, identifier: Text, x: Text, y: Text, sealed: [UInt8]) {
+    self.place = place
     self.identifier = identifier
     self.x = x
     self.y = y

@@ -46,6 +46,8 @@ package struct ProofSettings: Equatable, Sendable {
   package var trustDomain: Text?
   /// The time from which a new key is published to that from which it signs, in seconds.
   package var overlap: Int64 = 3_600
+  /// The place of keys that are made from now on.
+  package var place = ProofKeyPlace.software
   /// The requests that the names of credentials stand for; at most ``Bound/proofAudiences``.
   package var audiences: [Text: ProofRequest] = [:]
   /// The owner of the daemon, if it is that of an ordinary user, who can have it say anything.

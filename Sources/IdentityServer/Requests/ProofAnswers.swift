@@ -83,7 +83,7 @@ final class ProofAnswers {
     guard state.registry.needsProofKey(command, at: surroundings.now()) else {
       return try submit(command, verb, connection)
     }
-    try order(.make, verb, connection, for: command)
+    try order(.make(in: lifetimes.proofs.place), verb, connection, for: command)
   }
 
   /// Has a proof signed. Its answer is sent when it is complete.

@@ -10,7 +10,7 @@ struct ProofClaims {
   let settings: ProofSettings
   /// The identifier of the boot, for the app; nil for a proof about another app.
   let boot: UUID?
-  /// The source of the master key.
+  /// The source of the master key, which protects a key of the process.
   let keySource: KeySource?
   /// The number of the proof.
   let identifier: UUID
@@ -55,7 +55,7 @@ struct ProofClaims {
     facts.add("by", statement.asker)
     facts.add("version", statement.release?.version)
     facts.add("build", statement.release?.build)
-    facts.add("key", keySource?.rawValue)
+    facts.add("key", statement.key.pair.place == .tpm2 ? ProofKeyPlace.tpm2.rawValue : keySource?.rawValue)
     facts.add("suspect", statement.suspicion?.rawValue)
     if settings.owner != nil { facts.add("daemon", "user") }
     return facts

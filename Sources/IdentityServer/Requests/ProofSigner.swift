@@ -10,9 +10,17 @@ final class ProofSigner {
   /// The work of an order.
   enum Work: Sendable {
     /// Makes a key pair.
-    case make
+    case make(in: ProofKeyPlace)
     /// Signs claims in JSON with a stored key.
     case sign([UInt8], with: ProofKeyPair)
+
+    /// The place of the key.
+    var place: ProofKeyPlace {
+      switch self {
+      case .make(let place): place
+      case .sign(_, let pair): pair.place
+      }
+    }
   }
 
   /// An order to the thread.
@@ -68,14 +76,30 @@ private struct ProofBench {
   private var key: (identifier: Text, key: ProofKey)?
 
   mutating func carryOut(_ order: ProofSigner.Order) -> Result<ProofSigner.Product, Refusal> {
+    let product = attempt(order)
+    guard case .failure = product, order.work.place == .tpm2 else { return product }
+    // After a fault of the way to the TPM, as when it restarts, each later call would fail, too.
+    key = nil
+    ProofKey.leaveTPM()
+    let second = attempt(order)
+    if case .failure = second {
+      key = nil
+      ProofKey.leaveTPM()
+    }
+    return second
+  }
+
+  private mutating func attempt(_ order: ProofSigner.Order) -> Result<ProofSigner.Product, Refusal> {
     do throws(ProofKeyFault) {
       switch order.work {
-      case .make: return .success(.key(try make(order.cipher)))
+      case .make(let place): return .success(.key(try make(in: place, order.cipher)))
       case .sign(let claims, let pair):
         guard let key = try key(of: pair, order.cipher) else {
           return .failure(.broken("the proof key is damaged: 'identityctl proof rotate revoke=yes' replaces it"))
         }
-        guard let proof = Proof.sign(claims, with: key) else { throw .refused }
+        guard let proof = Proof.sign(claims, with: key) else {
+          throw pair.place == .software ? .refused : .refusedByTPM
+        }
         return .success(.proof(Text(trusted: proof)))
       }
     } catch {
@@ -83,11 +107,16 @@ private struct ProofBench {
     }
   }
 
-  private func make(_ cipher: ProofKeyCipher) throws(ProofKeyFault) -> ProofKeyPair {
-    let key = try ProofKey.random()
+  private mutating func make(
+    in place: ProofKeyPlace, _ cipher: ProofKeyCipher
+  ) throws(ProofKeyFault) -> ProofKeyPair {
+    // A TPM has few slots.
+    if place == .tpm2 { self.key = nil }
+    let key = try ProofKey.random(in: place)
     let (identifier, publicKey) = (Text(key.publicKey.thumbprint), key.publicKey)
     let sealed = try key.withStoredForm { cipher.encrypt($0, of: identifier) }
-    return ProofKeyPair(identifier: identifier, x: Text(publicKey.x), y: Text(publicKey.y), sealed: sealed)
+    return ProofKeyPair(
+      place: place, identifier: identifier, x: Text(publicKey.x), y: Text(publicKey.y), sealed: sealed)
   }
 
   /// Returns a key that was stored; nil if it is not as it was stored.
@@ -96,7 +125,7 @@ private struct ProofBench {
     key = nil
     let found = cipher.withKey(pair.sealed, of: pair.identifier) { stored -> Result<ProofKey, ProofKeyFault> in
       do throws(ProofKeyFault) {
-        return .success(try ProofKey.stored(stored))
+        return .success(try ProofKey.stored(stored, in: pair.place))
       } catch {
         return .failure(error)
       }
