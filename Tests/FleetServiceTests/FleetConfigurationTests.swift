@@ -133,6 +133,7 @@ struct FleetConfigurationTests {
     ("mqtts://broker.example.org", "broker.example.org", 8883), ("mqtt://broker.test", "broker.test", 1883),
     ("mqtts://broker:99", "broker", 99), ("mqtts://[fe80::1]", "fe80::1", 8883), ("mqtts://[::1]:7", "::1", 7),
     ("mqtts://%a2.fleet.example.org", "7e.fleet.example.org", 8883), ("mqtts://x%a2y%a2", "x7ey7e", 8883),
+    ("mqtts://%a4.fleet.example.org:9", "7ef5.fleet.example.org", 9), ("mqtts://%a4.%a2.%a23", "7ef5.7e.7e3", 8883),
   ])
   func `an address has a host and a port`(text: String, host: String, port: UInt16) throws {
     let account = try #require(AccountID(hexadecimal: "7ef5b1f00fbbc099d18e604def9e140e"))

@@ -3,9 +3,11 @@ package import FleetWire
 /// The address of a broker in the configuration: `mqtts://HOST` or `mqtt://HOST`, with `:PORT` behind it unless the
 /// broker has the usual port.
 package struct BrokerPattern: Hashable, Sendable, CustomStringConvertible {
-  /// The parts of the host between its marks. The mark `%a2` stands for the first two digits of the account's name, by
-  /// which accounts are divided among brokers.
+  /// The parts of the host between its marks. The marks `%a2` and `%a4` stand for the first two or four digits of the
+  /// account's name, by which accounts are divided among brokers.
   private let host: [String]
+  /// The number of digits that stand in front of each part but the first.
+  private let digits: [Int]
   private let port: UInt16
   /// Whether the connection is encrypted.
   package let isEncrypted: Bool
@@ -19,6 +21,7 @@ package struct BrokerPattern: Hashable, Sendable, CustomStringConvertible {
     var host = text.dropFirst(scheme.count)
     var port: Substring?
     var parts: [Substring]
+    var digits: [Int] = []
     if host.hasPrefix("["), let end = host.firstIndex(of: "]") {
       // An IPv6 address, whose colons are not those before a port (RFC 3986, section 3.2.2).
       let rest = host[host.index(after: end)...]
@@ -34,8 +37,11 @@ package struct BrokerPattern: Hashable, Sendable, CustomStringConvertible {
       }
       // By the character: a search for a text would link the engine of regular expressions (see Decisions/0036).
       parts = host.split(separator: "%" as Character, omittingEmptySubsequences: false)
-      guard parts.dropFirst().allSatisfy({ $0.hasPrefix("a2") }) else { return nil }
-      for mark in parts.indices.dropFirst() { parts[mark].removeFirst(2) }
+      for mark in parts.indices.dropFirst() {
+        guard let count = [2, 4].first(where: { parts[mark].hasPrefix("a\($0)") }) else { return nil }
+        digits.append(count)
+        parts[mark].removeFirst(2)
+      }
       guard parts.joined().allSatisfy({ $0.isASCII && ($0.isLetter || $0.isNumber || "-._".contains($0)) }) else {
         return nil
       }
@@ -50,6 +56,7 @@ package struct BrokerPattern: Hashable, Sendable, CustomStringConvertible {
       self.port = usualPort
     }
     self.host = parts.map(String.init)
+    self.digits = digits
     self.isEncrypted = isEncrypted
     description = text
   }
@@ -67,7 +74,7 @@ package struct BrokerPattern: Hashable, Sendable, CustomStringConvertible {
 
   /// Returns the host and the port of the broker for an account, or for a newcomer without one.
   package func address(for account: AccountID?) -> (host: String, port: UInt16) {
-    let beginning = account.map { String("\($0)".prefix(2)) } ?? ""
-    return (host.joined(separator: beginning), port)
+    let name = account.map { "\($0)" } ?? ""
+    return (zip(digits, host.dropFirst()).reduce(host[0]) { $0 + name.prefix($1.0) + $1.1 }, port)
   }
 }
