@@ -173,6 +173,8 @@ package enum Input: Sendable {
   case wrote(DeviceTag, SignedMessage)
   /// A draft could not be stored.
   case notWritten(Draft)
+  /// Nothing can be sealed to the X25519 key in the record of a device.
+  case notSealable(DeviceTag)
   /// The content of this device's record changed.
   case described(DeviceDescription)
   /// A device was removed from the list at this device.

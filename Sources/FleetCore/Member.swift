@@ -52,6 +52,7 @@ struct Member: Sendable {
       return heard(tag, shown, isRetained: isRetained, isLive: isLive, &actions)
     case .wrote(let tag, let message): return wrote(tag, message, isLive: isLive, &actions)
     case .notWritten(let draft): notWritten(draft, isLive: isLive, &actions)
+    case .notSealable(let tag): noteUnsealable(tag, &actions)
     case .described(let description): speaker.describe(description, isLive: isLive, &actions)
     case .forgotten(let tag): remove(tag, Removal(.removed), &actions)
     case .leave: return leave(isLive: isLive, &actions)
@@ -254,6 +255,7 @@ struct Member: Sendable {
   private mutating func adopt(_ message: SignedMessage, at tag: DeviceTag, _ actions: inout [Action]) {
     roster.adopt(message, at: tag)
     postings.settle(tag, &actions)
+    rotation.unsealable.remove(tag)
     endGrant(tag, &actions)
     actions.append(.store(tag, message))
   }

@@ -92,7 +92,7 @@ struct Newcomer: Sendable {
     case (.looking, .answer(rendezvous), .message): return .failed(.used)
     case (.looking, .invitation(rendezvous), .message(let invitation)):
       guard let expiry = invitation.body.fields[.expiry],
-        Timestamp(milliseconds: Int64(bitPattern: UInt64(bigEndian: expiry))) > now
+        Timestamp(unsignedMilliseconds: UInt64(bigEndian: expiry)) > now
       else { return .failed(.expired) }
       state = .accepting
       actions += [.cancel(.acknowledgement), .cancel(.quiet), .accept(invitation)]

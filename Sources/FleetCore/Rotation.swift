@@ -25,6 +25,8 @@ struct Rotation: Sendable {
   var grants = Postings<Grantee>()
   /// The epochs in which devices were seen that have no record of this device's epoch yet.
   var shown: [DeviceTag: UInt32] = [:]
+  /// The devices that get no key, because nothing can be sealed to the X25519 keys in their records.
+  var unsealable: Set<DeviceTag> = []
   /// The keys of other rotations that this device knows, to read the messages of their devices.
   var learned: Set<UInt32>
   /// Whether a reading has waited for that. It does so once in a connection.
@@ -174,8 +176,8 @@ extension Member {
   /// Returns the epoch that seals the key for a device, one of which it has the key; nil if the device needs no key from
   /// this one.
   func sealingEpoch(for tag: DeviceTag) -> UInt32? {
-    guard tag != membership.tag, let known = roster[tag], known.kind == .record,
-      !isRemoved(known)
+    guard tag != membership.tag, let known = roster[tag], known.kind == .record, !isRemoved(known),
+      !rotation.unsealable.contains(tag)
     else { return nil }
     let shown = max(known.epoch, rotation.shown[tag] ?? 0)
     return shown < epoch.made ? shown : nil
@@ -220,6 +222,12 @@ extension Member {
         epoch: sealing, fields: fields)
       actions.append(.grant(draft, to: boxKey))
     }
+  }
+
+  /// Hands no key to a device until its record changes.
+  mutating func noteUnsealable(_ tag: DeviceTag, _ actions: inout [Action]) {
+    rotation.unsealable.insert(tag)
+    rotation.grants.settle(Grantee(tag: tag), &actions)
   }
 
   /// Takes a key for another device, which has been sealed.

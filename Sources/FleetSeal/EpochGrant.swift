@@ -17,6 +17,15 @@ extension EpochKey {
   }
 }
 
+extension PublicKey {
+  /// Whether bytes can be sealed to this X25519 key. They cannot to a point of small order, such as zeros: everybody knows
+  /// the secret that it makes (RFC 7748, section 6.1).
+  package var takesBoxes: Bool {
+    var box = [UInt8](repeating: 0, count: crypto_box_sealbytes())
+    return unsafe crypto_box_seal(&box, [0], 0, bytes) == 0
+  }
+}
+
 extension DeviceKeys {
   /// Opens a box that was sealed to this device; nil for any other bytes, or without memory.
   package func unboxed(_ box: [UInt8]) -> SecretKey? {

@@ -45,7 +45,7 @@ package struct Invitation: Sendable {
     guard epoch.number > 0 else { return nil }
     self.init(
       name: Text(trusted: name), root: root, epoch: epoch, rosterSize: UInt32(bigEndian: size),
-      expiry: Timestamp(milliseconds: Int64(bitPattern: UInt64(bigEndian: expiry))))
+      expiry: Timestamp(unsignedMilliseconds: UInt64(bigEndian: expiry)))
   }
 
   /// Signs and seals the invitation under the key of a join code.
@@ -79,7 +79,7 @@ package struct Invitation: Sendable {
     fields[.epoch] = epoch.number.bigEndianBytes
     fields[.epochKey] = epoch.key.copy()
     fields[.rosterSize] = rosterSize.bigEndianBytes
-    fields[.expiry] = UInt64(bitPattern: expiry.milliseconds).bigEndianBytes
+    fields[.expiry] = expiry.unsignedMilliseconds.bigEndianBytes
     return fields
   }
 }

@@ -51,7 +51,7 @@ package struct Body: Equatable, Sendable {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(blocks * Self.blockLength)
     bytes += subject.bytes + generation.bigEndianBytes + counter.bigEndianBytes + run.bytes
-    bytes += UInt64(bitPattern: time.milliseconds).bigEndianBytes + author.bytes
+    bytes += time.unsignedMilliseconds.bigEndianBytes + author.bytes
     fields.append(to: &bytes)
     bytes += repeatElement(0, count: blocks * Self.blockLength - Self.signatureLength - length)
     return bytes
@@ -73,7 +73,7 @@ package struct Body: Equatable, Sendable {
     self.init(
       subject: UUID(high: number(0..<8), low: number(8..<16)), generation: number(16..<20), counter: number(20..<28),
       run: Run(high: number(28..<36), low: number(36..<44)),
-      time: Timestamp(milliseconds: Int64(bitPattern: number(44..<52))),
+      time: Timestamp(unsignedMilliseconds: number(44..<52)),
       author: UUID(high: number(52..<60), low: number(60..<68)),
       fields: try Fields(parsing: plaintext[Self.prefixLength..<end]))
     guard !subject.isPlaceholder, !author.isPlaceholder, generation > 0 else { throw .fields }

@@ -1,3 +1,5 @@
+package import IdentityCore
+
 extension FixedWidthInteger where Self: UnsignedInteger {
   /// Creates a number from bytes, most significant first.
   package init(bigEndian bytes: some Collection<UInt8>) { self = bytes.reduce(0) { $0 << 8 | Self($1) } }
@@ -21,4 +23,12 @@ package struct PublicKey: Hashable, Sendable {
     guard bytes.count == Self.length else { return nil }
     self.bytes = Array(bytes)
   }
+}
+
+extension Timestamp {
+  /// Reads a time of a message: milliseconds since 1970. A later time than this type has is the latest one.
+  package init(unsignedMilliseconds: UInt64) { self.init(milliseconds: Int64(clamping: unsignedMilliseconds)) }
+
+  /// The time as messages have it. A time before 1970, as of a clock without a battery, is 1970.
+  package var unsignedMilliseconds: UInt64 { UInt64(clamping: milliseconds) }
 }

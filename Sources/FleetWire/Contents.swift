@@ -49,7 +49,7 @@ package struct DeviceDescription: Equatable, Sendable {
     else { return nil }
     self.init(
       name: Text(trusted: name), signingKey: signing, boxKey: box,
-      joined: Timestamp(milliseconds: Int64(bitPattern: UInt64(bigEndian: joined))), home: home,
+      joined: Timestamp(unsignedMilliseconds: UInt64(bigEndian: joined)), home: home,
       system: fields[.system].map { Text(trusted: $0) },
       // A later release may write a mark that this release does not know.
       twin: fields[.twin].map { TwinMark(rawValue: $0[0]) ?? .undecided }, proofKeys: PublishedKeys(fields))
@@ -61,7 +61,7 @@ package struct DeviceDescription: Equatable, Sendable {
     fields[.name] = name.bytes
     fields[.signingKey] = signingKey.bytes
     fields[.boxKey] = boxKey.bytes
-    fields[.joined] = UInt64(bitPattern: joined.milliseconds).bigEndianBytes
+    fields[.joined] = joined.unsignedMilliseconds.bigEndianBytes
     fields[.home] = home.bytes
     fields[.system] = system?.bytes
     fields[.twin] = twin.map { [$0.rawValue] }

@@ -1,3 +1,4 @@
+import FleetWire
 import Foundation
 import LinuxSystem
 import TestSupport
@@ -144,5 +145,24 @@ extension FleetServiceTests {
     }
     try agree(Array(devices[..<2]), on: ["desk", "laptop"])
     try devices[2].wait(state: "no-account")
+  }
+
+  @Test func `a device whose own key takes nothing gets no key of the account, and delays nobody`() throws {
+    let broker = try BrokerUnderTest()
+    let devices = try fleet(["desk", "laptop"], at: broker)
+    try agree(devices, on: ["desk", "laptop"])
+    let others = try PlayedDevices(1, in: devices[0])
+    var fields = others.fields(0, "weak")
+    fields[.boxKey] = [UInt8](repeating: 0, count: 32)
+    let note = try others.message(.record, about: others[0], by: others[0], signer: 0, fields, counter: 1)
+    try broker.publish(note.payload, to: note.topic)
+    try agree(devices, on: ["desk", "laptop", "weak"])
+    #expect(try devices[0].ask("account rotate") == ["OK"])
+    try devices[1].wait("the key is taken") { try devices[1].ask("fleet status").contains("* rotations=1") }
+    let warning = "the device \(others[0]) gets no key of the account"
+    try devices[0].wait("the log names the device") { devices[0].log.contains(warning) }
+    #expect(try devices[1].daemon.ask("devices name notebook") == "OK")
+    try agree(devices, on: ["desk", "notebook", "weak"])
+    #expect(devices[0].log.components(separatedBy: warning).count == 2)
   }
 }

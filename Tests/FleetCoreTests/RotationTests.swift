@@ -50,6 +50,22 @@ struct RotationTests {
     #expect(talk.tell(.notWritten(try draft(talk))) == ["wake grant 2 1000...2000"])
   }
 
+  @Test func `a device whose key takes no box gets none until its record changes`() throws {
+    var (talk, number) = try Conversation.rotated()
+    let tag = talk.speakers[1].tag
+    #expect(talk.tell(.woke(.grant(tag))).last == "grant 1 \(number) in 1")
+    #expect(talk.tell(.notSealable(tag)) == ["cancel grant 1"])
+    #expect(talk.tell(.woke(.grant(tag))).isEmpty)
+    #expect(talk.tell(.arrived(.grant(talk.account.id, tag), .nothing, isRetained: true)).isEmpty)
+    // Another record may have another key. The device has left and joined again, in an epoch before this device's.
+    try talk.hear(talk.tombstone(1, 2, by: 1, epoch: number))
+    try talk.hear(talk.record(1, 1, generation: 2, epoch: number))
+    let made = try #require(talk.tell(.rotate(without: [])).last?.firstMatch(of: /^make epoch (\d+)$/)).1
+    let next = try #require(UInt32(made))
+    #expect(talk.tell(.entered(Epoch(number: next, former: number, made: next))).contains("wake grant 1 0...500"))
+    #expect(talk.tell(.woke(.grant(tag))).last == "grant 1 \(next) in \(number)")
+  }
+
   /// Returns the draft of a key for the second device.
   private func draft(_ talk: Conversation) throws -> Draft {
     var talk = talk

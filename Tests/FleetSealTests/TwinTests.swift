@@ -69,7 +69,7 @@ struct TwinTests {
     let topic = try #require(MessageTopic(parsing: topicText))
     let opened = try MessageSeal(account).open(message, on: topic)
     #expect(hexadecimal(opened.digest) == answer["sha256"] as? String)
-    #expect(opened.body.generation == 2 && opened.body.counter == 9 && opened.body.time.milliseconds == -1)
+    #expect(opened.body.generation == 2 && opened.body.counter == 9 && opened.body.time.milliseconds == .max)
     #expect(opened.body.fields.all.suffix(2).map(\.type) == [200, 200])
     #expect(opened.body.fields.all.suffix(2).map(\.value) == [[0xaa], []])
     let description = try #require(DeviceDescription(opened.body.fields))

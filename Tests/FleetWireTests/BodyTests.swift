@@ -10,7 +10,7 @@ struct BodyTests {
     let key = try #require(PublicKey(UInt8(0)..<32))
     body = Body(
       subject: UUID(high: 1, low: 2), generation: 3, counter: 4, run: Run(high: 5, low: 6),
-      time: Timestamp(milliseconds: -7), author: UUID(high: 8, low: 9),
+      time: Timestamp(milliseconds: 7), author: UUID(high: 8, low: 9),
       fields: DeviceDescription(
         name: "desk", signingKey: key, boxKey: key, joined: Timestamp(milliseconds: 10), home: Home(high: 11, low: 12),
         system: "Debian 13", twin: .copy
@@ -46,6 +46,16 @@ struct BodyTests {
     #expect(read.unsignedBytes(for: .record) == unsigned)
     let description = try #require(DeviceDescription(read.fields))
     #expect(description.name == "desk" && description.system == "Debian 13" && description.twin == .copy)
+  }
+
+  @Test func `a time far in the future is the latest one, and none is before 1970`() throws {
+    var bytes = try #require(body.unsignedBytes(for: .record)) + [UInt8](repeating: 0, count: 64)
+    bytes.replaceSubrange(44..<52, with: [UInt8](repeating: 0xFF, count: 8))
+    #expect(try Body(parsing: bytes, kind: .record).time == Timestamp(milliseconds: .max))
+    var early = body
+    early.time = Timestamp(milliseconds: -7)
+    let written = try #require(early.unsignedBytes(for: .record)) + [UInt8](repeating: 0, count: 64)
+    #expect(try Body(parsing: written, kind: .record).time == Timestamp(milliseconds: 0))
   }
 
   @Test func `a removal is read as it was written`() throws {

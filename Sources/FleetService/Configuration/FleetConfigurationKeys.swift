@@ -1,4 +1,5 @@
 package import ConfigurationFiles
+import FleetSeal
 import FleetWire
 import IdentityClient
 
@@ -28,7 +29,7 @@ extension FleetConfiguration: ProgramConfiguration {
     .choice("Fleet", "OnTwin", \.onTwin),
     ConfigurationKey(section: "Fleet", name: "SiteKey", allowed: "a public key of 32 bytes in Base64") {
       result, value in
-      result.siteKey = publicKeys(value, 1)?.first
+      result.siteKey = publicKeys(value, 1)?.first.flatMap { $0.takesBoxes ? $0 : nil }
       return value.isEmpty || result.siteKey != nil
     },
     ConfigurationKey(
@@ -37,7 +38,7 @@ extension FleetConfiguration: ProgramConfiguration {
     ) { result, value in
       append(value, to: &result.senders, atMost: mostSenders) { text in
         let words = text.split(separator: " ")
-        guard words.count == 2, let keys = publicKeys(words[1], 2) else { return nil }
+        guard words.count == 2, let keys = publicKeys(words[1], 2), keys[0].takesBoxes else { return nil }
         return Sender(name: String(words[0]), boxKey: keys[0], signingKey: keys[1])
       }
     },

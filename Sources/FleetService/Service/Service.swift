@@ -158,7 +158,7 @@ package final class Service {
     case .write(let draft):
       try store()
       inputs.append(try write(draft))
-    case .grant(let draft, let boxKey): inputs.append(writing?.grant(draft, to: boxKey) ?? .notWritten(draft))
+    case .grant(let draft, let boxKey): inputs.append(grant(draft, to: boxKey))
     case .makeEpoch(let epoch): try enter(epoch, SecretKey.random())
     case .takeEpoch(let epoch, let message): try enter(epoch, account?.key(in: message))
     case .learnEpoch(let number, let message):

@@ -29,6 +29,15 @@ extension Service {
     }
   }
 
+  /// Seals a key of the account to a device.
+  func grant(_ draft: Draft, to boxKey: PublicKey) -> Input {
+    let outcome = writing?.grant(draft, to: boxKey) ?? .notWritten(draft)
+    if case .notSealable = outcome {
+      warnOnce("the device \(draft.subject) gets no key of the account, because nothing can be sealed to its own key")
+    }
+    return outcome
+  }
+
   /// Stores an epoch with its key; nil if there is none.
   func enter(_ epoch: Epoch, _ key: SecretKey?) throws(DaemonFault) {
     inputs.append(try use(account?.entering(epoch, key)) ? .entered(epoch) : .notEntered(epoch.number))

@@ -31,7 +31,7 @@ struct Writing {
     filled[.sealedBox] = number.flatMap { account.key(of: $0) }?.boxed(to: boxKey)
     let topic = MessageTopic.grant(account.membership.account, draft.tag)
     guard filled[.sealedBox] != nil, let message = sealed(draft, fields: filled, on: topic) else {
-      return .notWritten(draft)
+      return boxKey.takesBoxes ? .notWritten(draft) : .notSealable(draft.tag)
     }
     return .wrote(draft.tag, message)
   }
