@@ -56,6 +56,9 @@ package struct Fleet: Sendable {
   /// Whether devices of this account tell each other that they are connected.
   package var hasPresence: Bool { member?.hasPresence ?? false }
 
+  /// The reason why the others do not get the present record of this device, although it is connected; nil if they do.
+  package var silence: Silence? { phase == .live ? member?.silence : nil }
+
   /// Whether the broker has all messages that this device knows, as far as the device can tell.
   package var isSettled: Bool { member?.isSettled ?? true }
 
@@ -70,7 +73,8 @@ package struct Fleet: Sendable {
     case .configured(let settings):
       self.settings = settings
       member?.configure(settings, &actions)
-    case .reconsider: reconsider(&actions)
+    case .reconsider: reconsider(after: 0...settings.spread, &actions)
+    case .awaited: reconsider(after: 0...0, &actions)
     case .woke(let timer): woke(timer, &actions)
     case .subscribed(let filter) where newcomer != nil: newcomer?.acknowledged(filter, &actions)
     case .arrived(let topic, let shown, let isRetained) where newcomer != nil:
@@ -151,7 +155,7 @@ package struct Fleet: Sendable {
   private mutating func wait(attempt: Int, _ actions: inout [Action]) {
     phase = .waiting(attempt: attempt)
     // With full jitter, so that the devices of a site do not come back at once.
-    let longest = min(Pace.longestPause, max(settings.spread, 1_000) << min(attempt, 10))
+    let longest = min(max(Pace.longestPause, settings.spread), max(settings.spread, 1_000) << min(attempt, 10))
     actions.append(.wake(.connect, after: 0...(attempt == 0 ? settings.spread : longest)))
   }
 
@@ -188,13 +192,14 @@ package struct Fleet: Sendable {
     actions.append(.wake(.connect, after: Pace.refusal))
   }
 
-  private mutating func reconsider(_ actions: inout [Action]) {
+  private mutating func reconsider(after delay: Delay, _ actions: inout [Action]) {
     switch phase {
     // The attempt stays, so that a network that comes and goes does not make a broker's trouble worse.
-    case .waiting: actions.append(.wake(.connect, after: 0...settings.spread))
-    case .refused: wait(attempt: 0, &actions)
-    case .noAccount, .noKeys, .connecting, .reading, .joining, .live, .ended: break
+    case .waiting: break
+    case .refused: phase = .waiting(attempt: 0)
+    case .noAccount, .noKeys, .connecting, .reading, .joining, .live, .ended: return
     }
+    actions.append(.wake(.connect, after: delay))
   }
 
   // MARK: Deadlines

@@ -136,8 +136,10 @@ package enum Input: Sendable {
   case disconnected
   /// The durations that the configuration sets changed.
   case configured(Settings)
-  /// The network or the configuration changed, so that an attempt to connect may succeed now.
+  /// The network changed, so that an attempt to connect may succeed now. It may have changed for many devices at once.
   case reconsider
+  /// A person waits for the attempt to connect, as after a join, or after a change of the configuration.
+  case awaited
   /// The broker acknowledged a subscription.
   case subscribed(TopicFilter)
   /// The broker sent a message on the topic of a device: one that it had retained, or a live one.
@@ -185,6 +187,14 @@ package enum Input: Sendable {
   case leave
   /// A deadline passed.
   case woke(Deadline)
+}
+
+/// The reason why the others do not get the present record of a device that is connected.
+package enum Silence: Sendable {
+  /// The broker does not keep the record, as if an access rule or a quota of it forbids that.
+  case unkept
+  /// This device has used its allowance of new records. The next one follows within five minutes.
+  case tooOften
 }
 
 /// The state in which the service starts.

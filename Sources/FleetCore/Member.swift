@@ -44,6 +44,12 @@ struct Member: Sendable {
       && roster.tags.allSatisfy { postings.isSettled($0) && rotation.grants.isSettled(Grantee(tag: $0)) }
   }
 
+  /// The reason why the others do not get the present record of this device; nil if they do, or may soon.
+  var silence: Silence? {
+    if speaker.state == .settling, allowances.isEmpty(.lastingChange) { return .tooOften }
+    return postings.attempts(membership.tag) >= Pace.failedReadBacks ? .unkept : nil
+  }
+
   /// Takes an input about messages. Returns the end of the membership, if the input ends it.
   mutating func take(_ input: Input, isLive: Bool, _ actions: inout [Action]) -> Ending? {
     switch input {
@@ -72,7 +78,7 @@ struct Member: Sendable {
       inviter = Inviter(invitation, at: rendezvous, isLive: isLive, &actions)
     case .askWho: if isLive { askWho(&actions) }
     case .dated(let time): now = time
-    case .started, .connected, .refused, .disconnected, .configured, .reconsider, .answered, .woke: break
+    case .started, .connected, .refused, .disconnected, .configured, .reconsider, .awaited, .answered, .woke: break
     }
     return nil
   }

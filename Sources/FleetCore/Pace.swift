@@ -7,8 +7,8 @@ package enum Pace {
   static let keys: Delay = 30_000...30_000
   /// Until another attempt to connect if the broker refused the credentials. An admin has to change them.
   static let refusal: Delay = 300_000...300_000
-  /// The longest pause between two attempts to connect.
-  static let longestPause = 300_000
+  /// The longest pause between two attempts to connect, unless `Spread=` is longer.
+  static let longestPause = 30_000
   /// How long a subscription may stay unacknowledged before the connection counts as dead.
   static let acknowledgement: Delay = 10_000...10_000
   /// The silence after which the retained messages of a subscription count as complete.
@@ -35,6 +35,8 @@ package enum Pace {
   static let retriedPutBack: Delay = 1_000...2_000
   /// Until a published message is read back, for the first attempt and the further ones.
   static let readBacks: [Delay] = [500...500, 2_000...2_000, 10_000...10_000, 60_000...60_000]
+  /// The number of attempts, some 20 seconds, after which a broker that does not show the own record does not keep it.
+  static let failedReadBacks = 3
   /// The silence of another run after which it counts as the earlier self of a machine that was set back.
   static let twinSilence: Delay = 60_000...60_000
   /// How long a device that leaves waits for its tombstone to be read back.
@@ -129,8 +131,8 @@ package struct Allowances: Sendable {
   package enum Purpose: Hashable, Sendable, CaseIterable {
     /// New records of this device in a short time: one a second, and five at once.
     case change
-    /// New records of this device in a day: 200.
-    case dailyChange
+    /// New records of this device in a long time: 200 at once, and one in five minutes.
+    case lastingChange
     /// Messages that are put back: 10 a second.
     case putBack
     /// Messages that are put back in an hour: 1,000.
@@ -143,12 +145,15 @@ package struct Allowances: Sendable {
 
   private var all: [Purpose: Allowance] = [
     .change: Allowance(most: 5, refill: 1, interval: 1_000),
-    .dailyChange: Allowance(most: 200, refill: 200, interval: 86_400_000),
+    .lastingChange: Allowance(most: 200, refill: 1, interval: 300_000),
     .putBack: Allowance(most: 10, refill: 10, interval: 1_000),
     .hourlyPutBack: Allowance(most: 1_000, refill: 1_000, interval: 3_600_000),
     .grant: Allowance(most: 10, refill: 10, interval: 1_000),
     .presence: Allowance(most: 10, refill: 1, interval: 5_000),
   ]
+
+  /// Returns whether the allowance for a purpose is used up.
+  func isEmpty(_ purpose: Purpose) -> Bool { all[purpose]?.isEmpty == true }
 
   /// Uses one of each purpose, if none is used up.
   ///

@@ -45,6 +45,14 @@ struct Postings<Place: PostingPlace>: Sendable {
   /// Whether nothing is to be done for a topic.
   func isSettled(_ place: Place) -> Bool { states[place] == nil }
 
+  /// How often the broker has not shown a message that was published.
+  func attempts(_ place: Place) -> Int {
+    switch states[place] {
+    case .due(let attempt), .published(let attempt), .readingBack(let attempt): attempt
+    case nil, .missing, .asking: 0
+    }
+  }
+
   /// Notes that the broker showed the known message.
   mutating func sawKnown(_ place: Place, isRetained: Bool, _ actions: inout [Action]) {
     switch states[place] {

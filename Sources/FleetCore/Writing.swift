@@ -4,7 +4,7 @@ import FleetWire
 extension Member {
   mutating func write(isLive: Bool, _ actions: inout [Action]) {
     guard isLive, !hasLeft else { return }
-    guard allowances.use([.change, .dailyChange], &actions) else {
+    guard allowances.use([.change, .lastingChange], &actions) else {
       return speaker.request(isLive: true, after: Pace.retriedChange, &actions)
     }
     let known = roster[membership.tag].map { $0.body.generation == membership.generation ? $0.body.counter : 0 }

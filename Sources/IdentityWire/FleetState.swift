@@ -17,6 +17,8 @@ package enum FleetState: String, CaseIterable, Sendable {
   case joining
   /// The list of the account's devices is kept up to date.
   case live
+  /// The list is kept up to date, and the other devices do not get the present record of this one.
+  case unpublished
   /// The broker refuses the user or the password.
   case refused
   /// The service is about to stop.
@@ -25,7 +27,7 @@ package enum FleetState: String, CaseIterable, Sendable {
   /// Whether the service is connected with the broker.
   package var isConnected: Bool {
     switch self {
-    case .reading, .joining, .live: true
+    case .reading, .joining, .live, .unpublished: true
     case .none, .open, .noAccount, .noKeys, .waiting, .connecting, .refused, .ended: false
     }
   }

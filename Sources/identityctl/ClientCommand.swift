@@ -141,7 +141,7 @@ package struct ClientCommand: Sendable {
   private static let state = Verb.Line(
     [],
     [.word("state")]
-      + ["broker", "reason", "join", "invitation", "newcomer"].map { .word($0).optional }
+      + ["broker", "reason", "next", "join", "invitation", "newcomer"].map { .word($0).optional }
       + ["twin", "alone"].map { .boolean($0).optional }
       + ["connected", "rotations", "held", "dropped", "foreign", "beyond-bound"].map { .number($0).optional })
 

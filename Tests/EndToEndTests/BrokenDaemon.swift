@@ -16,6 +16,8 @@ enum BrokenDaemon: String, CaseIterable, Sendable {
   case greedyClient
   /// The fleet's service has lost its broker.
   case lonelyFleet
+  /// The fleet's broker does not keep the record of this device.
+  case silentFleet
   /// The fleet's service was live, and has ended.
   case stoppedFleet
   /// The last backup is more than a week old.
@@ -33,6 +35,7 @@ enum BrokenDaemon: String, CaseIterable, Sendable {
     case .faultyManifest: ["identityd_manifest_faults 1"]
     case .copiedMachine: ["identityd_machine_suspect 1"]
     case .lonelyFleet: [#"identityd_fleet_state{state="waiting"} 1"#, #"identityd_fleet_state{state="none"} 0"#]
+    case .silentFleet: [#"identityd_fleet_state{state="unpublished"} 1"#]
     case .stoppedFleet: [#"identityd_fleet_state{state="none"} 1"#]
     case .greedyClient:
       [
@@ -55,6 +58,7 @@ enum BrokenDaemon: String, CaseIterable, Sendable {
     case .copiedMachine: ["IdentitydMachineSuspect"]
     case .greedyClient: ["IdentitydConnectionsRefused", "IdentitydPrincipalAtBound"]
     case .lonelyFleet: ["IdentitydFleetDisconnected"]
+    case .silentFleet: ["IdentitydFleetUnpublished"]
     case .stoppedFleet: ["IdentitydFleetStopped"]
     case .oldBackup: ["IdentitydBackupOld"]
     }
@@ -106,10 +110,11 @@ enum BrokenDaemon: String, CaseIterable, Sendable {
       #expect(try first.ask("ping") == ["OK"])
       #expect(try PeerConnection(4_711, of: daemon).line()?.hasPrefix("ERR busy ") == true)
       return (before, try metrics(of: daemon))
-    case .lonelyFleet:
+    case .lonelyFleet, .silentFleet:
+      let state = self == .lonelyFleet ? "waiting" : "unpublished"
       let service = try daemon.client()
       #expect(try service.ask("fleet open run=\(String(repeating: "4", count: 32))").last?.hasPrefix("OK") == true)
-      #expect(try service.ask("fleet said state=waiting said.reason=refused") == ["OK"])
+      #expect(try service.ask("fleet said state=\(state) said.reason=refused") == ["OK"])
       return (before, try metrics(of: daemon))
     case .stoppedFleet:
       let before: String

@@ -68,6 +68,46 @@ extension FleetServiceTests {
     try agree(devices, on: ["laptop", "table"])
   }
 
+  @Test func `a device whose record the broker does not keep says so, until it does`() throws {
+    let files = try TemporaryFolder()
+    try files.write("rules", "topic read identityd/#\n")
+    let broker = try BrokerUnderTest("allow_anonymous true\nacl_file \(files["rules"])")
+    let device = try device("desk", at: broker)
+    #expect(try device.ask("account create alice") == ["OK"])
+    try device.wait(state: "unpublished", for: 120)
+    let reason = "the broker does not keep the record of this device"
+    #expect(try device.ask("fleet status").contains { $0.hasPrefix("* reason=\"\(reason)") })
+    #expect(device.log.contains(reason))
+    let finding = try device.daemon.diagnosis()["fleet"]
+    #expect(finding.result == "warning" && "\(finding)".contains(reason), "\(finding)")
+    try broker.restart(with: "allow_anonymous true")
+    try device.wait(state: "live")
+    #expect(try !device.ask("fleet status").contains { $0.hasPrefix("* reason=") })
+  }
+
+  @Test func `a service that waits says until when, and a reload ends the wait`() throws {
+    let broker = try BrokerUnderTest()
+    let far = try FleetUnderTest("\(broker.configuration)\nSpread=10min")
+    #expect(try far.ask("account create alice") == ["OK"])
+    let near = try device("desk", at: broker)
+    #expect(try near.ask("account create bob") == ["OK"])
+    try near.wait(state: "live")
+    broker.kill()
+    for (device, longest) in [(far, 600.0), (near, 30)] {
+      try device.wait("the time of the next attempt is known") {
+        let rows = try device.ask("fleet status")
+        guard let next = rows.compactMap({ $0.wholeMatch(of: /\* next=(.+)/)?.1 }).first else { return false }
+        let format = Date.ISO8601FormatStyle(includingFractionalSeconds: true)
+        #expect(try Date(String(next), strategy: format).timeIntervalSinceNow <= longest)
+        return true
+      }
+    }
+    try broker.start()
+    // By itself, this device would hardly connect within the time of this test.
+    try far.reload("\(broker.configuration)\nSpread=10min")
+    for device in [far, near] { try device.wait(state: "live") }
+  }
+
   @Test func `a configuration with the same brokers keeps the connection, and another one an invitation`() throws {
     let brokers = try (0..<2).map { _ in try BrokerUnderTest() }
     let devices = try fleet(["desk"], at: brokers[0])

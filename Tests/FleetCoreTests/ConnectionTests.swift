@@ -56,7 +56,7 @@ struct ConnectionTests {
     #expect(
       talk.tell(.woke(.change)) == [
         "wake refill(FleetCore.Allowances.Purpose.change) 1000...1000",
-        "wake refill(FleetCore.Allowances.Purpose.dailyChange) 86400000...86400000", "write 0 record next(above: 0)",
+        "wake refill(FleetCore.Allowances.Purpose.lastingChange) 300000...300000", "write 0 record next(above: 0)",
       ])
   }
 
@@ -151,10 +151,22 @@ struct ConnectionTests {
       waits.append(talk.tell(.disconnected))
     }
     #expect(
-      waits.map { $0.joined() } == [10, 20, 40, 80, 160, 300, 300, 300].map { "wake connect 0...\($0 * 1_000)" })
+      waits.map { $0.joined() } == [10, 20, 30, 30, 30, 30, 30, 30].map { "wake connect 0...\($0 * 1_000)" })
     #expect(talk.tell(.reconsider) == ["wake connect 0...5000"])
     talk.tell(.woke(.connect))
-    #expect(talk.tell(.disconnected) == ["wake connect 0...300000"])
+    #expect(talk.tell(.disconnected) == ["wake connect 0...30000"])
+    // An admin waits for it.
+    #expect(talk.tell(.awaited) == ["wake connect 0...0"])
+    #expect(talk.fleet.phase == .waiting(attempt: 9))
+  }
+
+  @Test func `devices of a large site come back as far apart as it wants`() throws {
+    var talk = try Conversation(settings: Settings(spread: 120_000, presence: false))
+    talk.tell(.started(.member(talk.membership(), Roster())))
+    for _ in 0..<3 {
+      talk.tell(.woke(.connect))
+      #expect(talk.tell(.disconnected) == ["wake connect 0...120000"])
+    }
   }
 
   @Test func `refused credentials are tried again every five minutes, or after a change`() throws {
@@ -164,6 +176,9 @@ struct ConnectionTests {
     #expect(talk.tell(.refused) == ["wake connect 300000...300000"])
     #expect(talk.fleet.phase == .refused)
     #expect(talk.tell(.reconsider) == ["wake connect 0...5000"])
+    #expect(talk.tell(.woke(.connect)) == ["connect"])
+    talk.tell(.refused)
+    #expect(talk.tell(.awaited) == ["wake connect 0...0"])
     #expect(talk.tell(.woke(.connect)) == ["connect"])
   }
 
@@ -185,7 +200,7 @@ struct ConnectionTests {
       talk.tell(.connected)
       return talk.tell(.disconnected).last
     }
-    #expect(waits == ["wake connect 0...10000", "wake connect 0...20000", "wake connect 0...40000"])
+    #expect(waits == ["wake connect 0...10000", "wake connect 0...20000", "wake connect 0...30000"])
   }
 
   @Test func `an end of the connection forgets what was planned for it`() throws {

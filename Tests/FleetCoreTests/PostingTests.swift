@@ -17,7 +17,8 @@ struct PostingTests {
       ])
     // The echo proves nothing.
     #expect(try talk.hear(own).isEmpty)
-    for wait in [2_000, 10_000, 60_000, 60_000] {
+    for (failed, wait) in [2_000, 10_000, 60_000, 60_000].enumerated() {
+      #expect(talk.fleet.silence == (failed < 3 ? nil : .unkept))
       #expect(talk.tell(talk.posting(0)) == ["wake posting 0 10000...10000", "subscribe 0"])
       #expect(talk.tell(.subscribed(.only(talk.topic(0)))) == ["wake posting 0 2000...2000"])
       let actions = talk.tell(talk.posting(0))
@@ -25,7 +26,26 @@ struct PostingTests {
     }
     #expect(!talk.fleet.isSettled)
     #expect(try talk.show(own) == ["cancel posting 0"])
-    #expect(talk.fleet.isSettled)
+    #expect(talk.fleet.isSettled && talk.fleet.silence == nil)
+  }
+
+  @Test func `after 200 records in a row, the last change is published once there is an allowance again`() throws {
+    var talk = try Conversation()
+    _ = try talk.becomeLive()
+    for counter in 1...200 as ClosedRange<UInt64> {
+      talk.tell(.woke(.refill(.change)))
+      #expect(talk.tell(.woke(.change)).last == "write 0 record next(above: \(counter - 1))")
+      talk.tell(.wrote(talk.speakers[0].tag, try talk.record(0, counter)))
+      talk.tell(.described(talk.description(0, Text("\(counter)"))))
+      #expect((talk.fleet.silence == .tooOften) == (counter == 200))
+    }
+    talk.tell(.woke(.refill(.change)))
+    #expect(talk.tell(.woke(.change)) == ["wake change 1000...5000"])
+    let refill = Input.woke(.refill(.lastingChange))
+    #expect(talk.tell(refill).last?.hasSuffix("300000...300000") == true)
+    #expect(talk.tell(.woke(.change)).last == "write 0 record next(above: 200)")
+    talk.tell(.wrote(talk.speakers[0].tag, try talk.record(0, 201)))
+    #expect(talk.fleet.silence == nil)
   }
 
   @Test func `a record that the broker has replaced by an earlier one is published again`() throws {

@@ -86,6 +86,7 @@ function trouble(state) {
   const phase = state.get("state");
   // A reason stays until the device is live.
   if (["live", "reading", "joining"].includes(phase)) return null;
+  if (phase === "unpublished") return visible(state.get("reason") ?? phase);
   const reason = state.get("reason") ?? (phase === "refused" ? phase : undefined);
   return reason === undefined ? null : format(_("The broker is not reached: $0"), visible(reason));
 }

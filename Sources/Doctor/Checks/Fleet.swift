@@ -125,6 +125,7 @@ extension FleetFacts {
       return .failure(
         "there is no connection with \(broker): \(reason)\(clock)",
         .edit(asRoot: manager == .system, [configuration]), manager.remedy("reload", Self.service))
+    case .unpublished: return .warning(reason ?? "the other devices do not get the record of this one", mend: [status])
     default: return nil
     }
   }

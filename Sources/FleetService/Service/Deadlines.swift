@@ -15,9 +15,11 @@ final class Deadlines<Name: Hashable> {
     timer = try loop.timer(after: 0, accuracy: 1_000, wake)
   }
 
-  /// Sets a deadline after a random duration, in place of its earlier one.
-  func set(_ deadline: Name, after delay: Delay) {
-    moments[deadline] = Clock.monotonicMicroseconds + UInt64(Int.random(in: delay, using: &generator)) * 1_000
+  /// Sets a deadline after a random duration, in place of its earlier one. Returns the duration in milliseconds.
+  @discardableResult func set(_ deadline: Name, after delay: Delay) -> Int {
+    let duration = Int.random(in: delay, using: &generator)
+    moments[deadline] = Clock.monotonicMicroseconds + UInt64(duration) * 1_000
+    return duration
   }
 
   /// Returns whether there is a deadline.

@@ -29,7 +29,7 @@ package final class Service {
   var configuration: FleetConfiguration
   var fleet = Fleet()
   /// The deadlines of the rules.
-  private var deadlines: Deadlines<Deadline>?
+  private(set) var deadlines: Deadlines<Deadline>?
   /// The deadlines of the service.
   private(set) var pauses: Deadlines<Pause>?
   var broker: Broker?
@@ -96,7 +96,7 @@ package final class Service {
         broker.use(configuration)
         try take(.disconnected)
       }
-      try take(.reconsider)
+      try take(.awaited)
       if configuration.siteKey != former.siteKey || configuration.senders != former.senders {
         try offer(isReload: true)
       }
@@ -123,6 +123,7 @@ package final class Service {
           log.note("connected to \(broker?.pattern?.description ?? "the broker")")
         }
         report.note(fleet, broker, meetings.rows, held: storing.heldCount)
+        if let silence = report.noteSilence(now: Clock.monotonicMicroseconds) { log.warn(silence) }
         if let link { try report.say(over: link) }
       } while try follow()
     } catch {
@@ -169,7 +170,7 @@ package final class Service {
       // It may be the end of a rotation that waited, of which nobody else hears.
       log.warn("the key of the account was not replaced")
     case .store(_, let message): try keep(message)
-    case .wake(let deadline, let delay): deadlines?.set(deadline, after: delay)
+    case .wake(let deadline, let delay): set(deadline, after: delay)
     case .cancel(let deadline): deadlines?.cancel(deadline)
     case .suspected(let state): try suspect(state)
     case .dropped(let reason): report.noteDropped(reason)

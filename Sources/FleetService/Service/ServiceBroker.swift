@@ -14,6 +14,12 @@ extension Service {
     inputs.append(.disconnected)
   }
 
+  /// Sets a deadline of the rules.
+  func set(_ deadline: Deadline, after delay: Delay) {
+    guard let duration = deadlines?.set(deadline, after: delay), deadline == .connect else { return }
+    report.noteAttempt(at: Timestamp(milliseconds: Clock.realtimeMilliseconds + Int64(duration)))
+  }
+
   /// Ends the connection for the rules, which go on with another attempt only if a subscription was not acknowledged.
   func leaveBroker() {
     if case .waiting = fleet.phase { noteEnd("the broker does not acknowledge a subscription in time") }

@@ -1,5 +1,6 @@
 import FleetCore
 import FleetWire
+import IdentityCore
 import IdentityWire
 import LinuxSystem
 
@@ -35,16 +36,20 @@ struct StatusReport {
   private var foreign = 0
   private var beyondBound = 0
   private var isConnected = false
+  /// The time of the next attempt to connect; nil if none was planned.
+  private var nextAttempt: Timestamp?
   /// The troubles that were logged, with the time.
-  private var logged: (end: UInt64?, isRefused: Bool, daemon: String?, refusal: String?) = (nil, false, nil, nil)
+  private var logged: (end: UInt64?, isRefused: Bool, daemon: String?, refusal: String?, silence: UInt64?) =
+    (nil, false, nil, nil, nil)
 
   /// Takes over the state of the service.
   mutating func note(_ fleet: Fleet, _ broker: Broker?, _ meetings: [(name: String, value: String)], held: Int) {
-    state = fleet.phase.state
-    if fleet.phase == .live { reason = nil }
+    state = fleet.silence == nil ? fleet.phase.state : .unpublished
+    if fleet.phase == .live { reason = fleet.silence?.reason }
     var words: [(name: String, value: String)] = []
     if let pattern = broker?.pattern { words.append(("broker", "\(pattern)")) }
     if let reason = storeReason ?? reason { words.append(("reason", reason)) }
+    if state == .waiting || state == .refused, let nextAttempt { words.append(("next", "\(nextAttempt)")) }
     if let lack { words.append(lack.word) }
     words += meetings
     if case .twin = fleet.twin { words.append(("twin", "yes")) }
@@ -123,6 +128,16 @@ struct StatusReport {
     return true
   }
 
+  /// Notes the time of the next attempt to connect.
+  mutating func noteAttempt(at time: Timestamp) { nextAttempt = time }
+
+  /// Returns the reason why the other devices do not get the record of this one, if it is to be logged: once an hour.
+  mutating func noteSilence(now: UInt64) -> String? {
+    guard state == .unpublished, logged.silence.map({ now - $0 >= Self.interval }) ?? true else { return nil }
+    logged.silence = now
+    return reason
+  }
+
   /// Counts a dropped message.
   mutating func noteDropped(_ reason: Rejection) { dropped[reason, default: 0] += 1 }
 
@@ -131,6 +146,18 @@ struct StatusReport {
 
   /// Counts a device for which there is no room.
   mutating func noteBeyondBound() { beyondBound += 1 }
+}
+
+extension Silence {
+  /// The reason in `status`.
+  fileprivate var reason: String {
+    switch self {
+    case .unkept:
+      "the broker does not keep the record of this device, so the others do not see its changes; an access rule or a quota "
+        + "of the broker may forbid it"
+    case .tooOften: "this device has published 200 records in a row; its next one follows within five minutes"
+    }
+  }
 }
 
 extension Fleet.Phase {
