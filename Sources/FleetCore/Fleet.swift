@@ -26,6 +26,14 @@ package struct Fleet: Sendable {
     case refused
     /// This device is no longer in the account.
     case ended
+
+    /// Whether a broker has accepted the connection.
+    package var isConnected: Bool {
+      switch self {
+      case .reading, .joining, .live: true
+      case .noAccount, .noKeys, .waiting, .connecting, .refused, .ended: false
+      }
+    }
   }
 
   private var settings: Settings
@@ -58,6 +66,9 @@ package struct Fleet: Sendable {
 
   /// The reason why the others do not get the present record of this device, although it is connected; nil if they do.
   package var silence: Silence? { phase == .live ? member?.silence : nil }
+
+  /// Whether this device is joining, and the broker has shown no invitation for its code.
+  package var isUninvited: Bool { newcomer?.hasLooked ?? false }
 
   /// Whether the broker has all messages that this device knows, as far as the device can tell.
   package var isSettled: Bool { member?.isSettled ?? true }
@@ -145,12 +156,7 @@ package struct Fleet: Sendable {
 
   private var isConnecting: Bool { if case .connecting = phase { true } else { false } }
 
-  private var isConnected: Bool {
-    switch phase {
-    case .reading, .joining, .live: true
-    case .noAccount, .noKeys, .waiting, .connecting, .refused, .ended: false
-    }
-  }
+  private var isConnected: Bool { phase.isConnected }
 
   private mutating func wait(attempt: Int, _ actions: inout [Action]) {
     phase = .waiting(attempt: attempt)

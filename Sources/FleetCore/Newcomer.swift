@@ -41,6 +41,8 @@ struct Newcomer: Sendable {
   private var state: State
   private var postings = Postings<Rendezvous>()
   private var hasConnected = false
+  /// Whether the invitation was looked for, and not found.
+  private(set) var hasLooked = false
   /// Whether the broker has shown the answer. An answer that is taken away before that is one of
   /// somebody else.
   private var isShown = false
@@ -80,7 +82,9 @@ struct Newcomer: Sendable {
 
   /// Looks at the invitation after the answers, and again while there is none.
   mutating func fellQuiet(_ actions: inout [Action]) {
-    if case .looking = state { look(for: .invitation(rendezvous), &actions) }
+    guard case .looking(let filter) = state else { return }
+    hasLooked = filter == .only(.invitation(rendezvous))
+    look(for: .invitation(rendezvous), &actions)
   }
 
   /// Takes a message on one of the topics. Returns the end of the attempt, if the message ends it.
@@ -95,6 +99,7 @@ struct Newcomer: Sendable {
         Timestamp(unsignedMilliseconds: UInt64(bigEndian: expiry)) > now
       else { return .failed(.expired) }
       state = .accepting
+      hasLooked = false
       actions += [.cancel(.acknowledgement), .cancel(.quiet), .accept(invitation)]
     // Only the inviting device empties the topics while the invitation is good.
     case (.answering, .answer(rendezvous), .nothing) where isShown: return .joined(isConfirmed: true)

@@ -13,6 +13,8 @@ struct ConnectionFault: Error {
 @safe struct Instance: ~Copyable {
   /// The silence in milliseconds after which the kernel drops a connection whose peer acknowledges no data.
   private static let userTimeout: Int32 = 20_000
+  /// The errors by which the network ends an attempt to connect. With TLS, libmosquitto tells of an error of TLS.
+  private static let networkErrors = [ECONNREFUSED, ECONNRESET, EHOSTUNREACH, ENETUNREACH, ETIMEDOUT]
   /// Whether libmosquitto is initialized, once for the process.
   private static let isReady = mosquitto_lib_init() == MOSQ_ERR_SUCCESS.rawValue
 
@@ -85,7 +87,15 @@ struct ConnectionFault: Error {
       try check(unsafe mosquitto_will_set(handle, will.topic, Int32(will.payload.count), will.payload, 0, false))
     }
     try check(unsafe mosquitto_int_option(handle, MOSQ_OPT_PROTOCOL_VERSION, MQTT_PROTOCOL_V311))
-    try check(unsafe mosquitto_connect_async(handle, access.host, Int32(access.port), Int32(access.keepAlive)))
+    errno = 0
+    let code = unsafe mosquitto_connect_async(handle, access.host, Int32(access.port), Int32(access.keepAlive))
+    // With TLS, the library begins the handshake, and its result does not tell that the network has refused that.
+    let systemCode = errno
+    guard access.protection == .none || !Self.networkErrors.contains(systemCode) else {
+      throw ConnectionFault(reason: SystemError.text(of: systemCode))
+    }
+    guard code != MOSQ_ERR_TLS.rawValue || hasPeer else { throw Self.lost }
+    try check(code)
     for (level, option, value) in [
       (Int32(IPPROTO_TCP), TCP_NODELAY, Int32(1)), (SOL_SOCKET, SO_KEEPALIVE, 1),
       (Int32(IPPROTO_TCP), TCP_USER_TIMEOUT, Self.userTimeout),
@@ -113,10 +123,34 @@ struct ConnectionFault: Error {
   var wantsToWrite: Bool { unsafe mosquitto_want_write(handle) }
 
   /// Reads the bytes that have arrived, and calls back.
-  func read() throws(ConnectionFault) { try check(unsafe mosquitto_loop_read(handle, 1)) }
+  func read() throws(ConnectionFault) { unsafe try exchange(mosquitto_loop_read) }
 
   /// Writes the bytes that wait, as far as there is room.
-  func write() throws(ConnectionFault) { try check(unsafe mosquitto_loop_write(handle, 1)) }
+  func write() throws(ConnectionFault) { unsafe try exchange(mosquitto_loop_write) }
+
+  /// Moves bytes by a function of the library. A socket that has lost its peer, or never had one, is no fault of TLS.
+  private func exchange(_ function: (OpaquePointer?, Int32) -> Int32) throws(ConnectionFault) {
+    let hasPeer = hasPeer
+    errno = 0
+    let code = unsafe function(handle, 1)
+    guard code != MOSQ_ERR_TLS.rawValue || hasPeer || Self.networkErrors.contains(errno) else {
+      throw Self.lost
+    }
+    try check(code)
+  }
+
+  /// The releases of the library have other words.
+  private static let lost = ConnectionFault(reason: "the connection was lost")
+
+  private var hasPeer: Bool {
+    var address = sockaddr_storage()
+    var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+    return unsafe withUnsafeMutablePointer(to: &address) { pointer in
+      unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        unsafe getpeername(socket, $0, &length) == 0
+      }
+    }
+  }
 
   /// Keeps the connection alive, and notices a silent broker. To be called several times in each keep-alive.
   func care() throws(ConnectionFault) { try check(unsafe mosquitto_loop_misc(handle)) }
@@ -148,10 +182,11 @@ struct ConnectionFault: Error {
     let systemCode = errno
     switch code {
     case MOSQ_ERR_SUCCESS.rawValue, MOSQ_ERR_CONN_PENDING.rawValue: return
-    // The releases have other words.
-    case MOSQ_ERR_CONN_LOST.rawValue: throw ConnectionFault(reason: "the connection was lost")
+    case MOSQ_ERR_CONN_LOST.rawValue: throw Self.lost
     case MOSQ_ERR_KEEPALIVE.rawValue: throw ConnectionFault(reason: "the broker does not answer")
-    case MOSQ_ERR_ERRNO.rawValue: throw ConnectionFault(reason: SystemError.text(of: systemCode))
+    case MOSQ_ERR_TLS.rawValue where Self.networkErrors.contains(systemCode),
+      MOSQ_ERR_ERRNO.rawValue:
+      throw ConnectionFault(reason: SystemError.text(of: systemCode))
     default:
       let text = unsafe mosquitto_strerror(code).map { unsafe String(cString: $0) } ?? "error \(code)"
       throw ConnectionFault(reason: text)

@@ -102,7 +102,7 @@ package struct ClientCommand: Sendable {
     ClientCommand(
       "account join", [.optional("CODE")], summary: "Join an account with a code, or by the invitation in a file.",
       loss: .nothing,
-      isForFleet: true, answer: .object(.init([], [.word("account").optional]))),
+      isForFleet: true, answer: .object(.init([], [.word("account").optional, .number("devices").optional]))),
     ClientCommand(
       "account leave", summary: "Leave the account; the other devices remove this one from their lists.",
       loss: .ask("This device leaves its account, and forgets its keys and all other devices."), isForFleet: true,
@@ -141,7 +141,10 @@ package struct ClientCommand: Sendable {
   private static let state = Verb.Line(
     [],
     [.word("state")]
-      + ["broker", "reason", "next", "join", "invitation", "newcomer"].map { .word($0).optional }
+      + [
+        "broker", "reason", "next", "signer", "keys", "removed", "superseded", "join", "join-reason",
+        "invitation", "newcomer", "second-newcomer",
+      ].map { .word($0).optional }
       + ["twin", "alone"].map { .boolean($0).optional }
       + ["connected", "rotations", "held", "dropped", "foreign", "beyond-bound"].map { .number($0).optional })
 

@@ -7,8 +7,6 @@ import LinuxSystem
 
 // Joining with a code. The client derives the key from the code, which takes more memory than the service has.
 extension Program {
-  /// The pause between two questions whether this device has joined, in microseconds.
-  private static let joinPause: UInt64 = 200_000
   /// The longest wait for the end of an attempt to join, in microseconds. The service ends it after a minute.
   private static let joinPatience: UInt64 = 90_000_000
 
@@ -27,6 +25,7 @@ extension Program {
     } else {
       content.attributes.insert(ReplyLine.Attribute(name: "code", value: Text("\(code)")), at: 0)
     }
+    try warnOfSilence(&connection, patience)
     return try show(.init(final: .ok(content)), to: line.words, line, format)
   }
 
@@ -49,20 +48,22 @@ extension Program {
       RequestLine(words: words).secret(try meeting(of: code), as: "meeting"), patience)
     guard case .ok = answer.final else { return try show(answer, to: words, line, format) }
     let end = Clock.monotonicMicroseconds + joinPatience
+    var told: String?
     while Clock.monotonicMicroseconds < end {
-      let status = try connection.ask(RequestLine(words: ["fleet", "status"]), patience)
-      var progress = status.rows.lazy.compactMap { $0["join"] }.first
-      // While identityd does not answer, the service cannot tell.
-      if case .error = status.final { progress = "trying" }
-      switch progress {
-      case "trying"?: _ = try TimedWait.wait(for: nil, until: Clock.monotonicMicroseconds + joinPause)
-      case "confirmed"?: return try show(answer, to: words, line, format)
+      let progress = try FleetProgress(&connection, patience)
+      switch progress.state == nil ? "trying" : progress["join"] {
+      case "trying"?:
+        let trouble = progress.obstacle.map { "no broker has taken this device: \($0)" } ?? progress["join-reason"]
+        if let trouble, trouble != told { complain("still trying: \(trouble)") }
+        told = trouble ?? told
+        _ = try TimedWait.wait(for: nil, until: Clock.monotonicMicroseconds + FleetProgress.pause)
+      case "confirmed"?: return try showMembership(answer, to: words, &connection, patience, line, format)
       case "unconfirmed"?:
         complain("this device has joined, but the inviting one has not confirmed it yet")
-        return try show(answer, to: words, line, format)
+        return try showMembership(answer, to: words, &connection, patience, line, format)
       case let reason:
         return try show(
-          .init(final: .error(code: Text(ErrorCode.conflict.rawValue), text: reason ?? "the attempt has ended")),
+          .init(final: .error(code: Text(ErrorCode.conflict.rawValue), text: Text(reason ?? "the attempt has ended"))),
           to: words, line, format)
       }
     }

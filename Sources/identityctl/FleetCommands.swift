@@ -39,7 +39,12 @@ extension Program {
     var connection = try connectToFleet(line, patience)
     try consent?.ask()
     let answer = try connection.ask(request, patience)
-    if case .ok(let content) = answer.final, content["pending"] == "yes" {
+    guard case .ok(let content) = answer.final else { return try show(answer, to: line.words, line, format) }
+    if name == "account join" {
+      return try showMembership(answer, to: line.words, &connection, patience, line, format)
+    }
+    if name == "account create" { try awaitBroker(&connection, patience) }
+    if content["pending"] == "yes" {
       complain(
         "the broker is not reached, so the other devices do not know it yet: this device leaves as soon as the broker is "
           + "reached, and 'identityctl fleet status' shows when")

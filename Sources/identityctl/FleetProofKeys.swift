@@ -120,8 +120,9 @@ extension Program {
         former == nil
           ? "several devices call themselves \(publications[0].device), so none of them is believed until the broker has "
             + "the report of one alone"
-          : "\(publications[0].device) signs with another key than before, so its key set stays as it was; if the device "
-            + "has joined anew, remove \(folder) and repeat the command")
+          : "\(publications[0].device) signs with another key than before, so its key set stays as it was; if 'identityctl "
+            + "fleet status' on the device shows signer=\(publications[0].signer), remove \(folder) and repeat the command"
+      )
       return nil
     }
     guard first.keys.names(first.device) else {

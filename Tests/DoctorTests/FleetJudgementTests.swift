@@ -31,6 +31,7 @@ struct FleetJudgementTests {
       ("none", [:], .failed, "does not use identityd (active)"),
       ("no-keys", ["reason": "locked"], .failed, "cannot be read: locked"),
       ("refused", ["broker": "mqtts://b", "reason": "bad password"], .failed, "mqtts://b refuses"),
+      ("live", ["second-newcomer": "u thief"], .warning, "a second device, u thief, has used the code"),
       ("unpublished", ["reason": "the broker does not keep it"], .warning, "the broker does not keep it"),
       ("waiting", ["broker": "mqtts://b", "reason": "timed out"], .failed, "no connection with mqtts://b: timed out"),
       ("live", ["held": "3"], .failed, "could not store 3 messages"),

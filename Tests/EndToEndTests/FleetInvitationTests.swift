@@ -11,7 +11,7 @@ extension FleetServiceTests {
     let device = try FleetUnderTest("Broker=mqtt://127.0.0.1:1")
     #expect(try device.ask("account create alice") == ["OK"])
     let invited = try device.identityctl("account", "invite")
-    #expect(invited.status == 0 && invited.errors == "", "\(invited)")
+    #expect(invited.status == 0 && invited.errors.contains("nobody can use the code"), "\(invited)")
     #expect(invited.output.contains(/^([0-9A-Z]{4}-){3}[0-9A-Z]{4}/), "\(invited)")
     #expect(try device.ask("fleet status").contains("* invitation=open"))
     #expect(try device.ask("account join meeting=\(String(repeating: "A", count: 64))")[0].hasPrefix("ERR conflict"))
@@ -19,6 +19,112 @@ extension FleetServiceTests {
     #expect(json.output.contains(/^{"code":"([0-9A-Z]{4}-){3}[0-9A-Z]{4}","expires":"[^"]+"}\n$/), "\(json)")
     #expect(try device.ask("fleet status").contains("* invitation=open"))
     #expect(try device.identityctl("account", "invite", "--quiet").output == "")
+  }
+
+  @Test func `a device that has joined lists all devices at once`() throws {
+    let broker = try BrokerUnderTest()
+    let desk = try device("desk", at: broker)
+    // The longest wait for the first attempt to connect would be a minute.
+    let others = try ["laptop", "phone"].map { name in
+      let device = try FleetUnderTest("\(broker.configuration)\nSpread=1min")
+      #expect(try device.daemon.ask("devices name \(name)") == "OK")
+      return device
+    }
+    let created = try desk.identityctl("account", "create", "alice")
+    #expect(created == (0, "", ""), "\(created)")
+    try desk.wait(state: "live")
+    func code() throws -> String {
+      let invited = try desk.identityctl("account", "invite")
+      #expect(invited.errors == "", "\(invited)")
+      return String(try #require(invited.output.firstMatch(of: /^\S+/)).0)
+    }
+    let joined = try others[0].identityctl("account", "join", try code())
+    #expect(joined.status == 0 && joined.errors == "", "\(joined)")
+    let known = try [desk, others[0]].map { "\(try $0.daemon.uuid("get device"))" }
+    #expect(Set(joined.output.split(separator: "\n").map(String.init)) == Set(known), "\(joined)")
+    #expect(try others[0].devices() == ["desk", "laptop"])
+    try desk.wait(for: ["desk", "laptop"])
+    let json = try others[1].identityctl("account", "join", "--json", try code())
+    #expect(json.output == "{\"devices\":3}\n", "\(json)")
+    #expect(try others[1].devices() == ["desk", "laptop", "phone"])
+  }
+
+  @Test func `a wrong code and a silent broker are told apart while the attempt goes on`() throws {
+    let broker = try BrokerUnderTest()
+    let device = try device("desk", at: broker)
+    let code = "\(try #require(JoinCode.random()))"
+    func join(until words: String) throws {
+      let path = device.daemon.folder.appending(path: "errors").path
+      let client = DaemonUnderTest.binaries.appending(path: "identityctl").path
+      let process = Process()
+      process.executableURL = URL(filePath: "/bin/sh")
+      process.arguments = ["-c", "exec '\(client)' account join \(code) 2>'\(path)'"]
+      process.environment = ["IDENTITYD_SOCKET": device.daemon.socket, "IDENTITY_FLEET_SOCKET": device.socket]
+      try process.runUnmasked()
+      defer {
+        process.terminate()
+        process.waitUntilExit()
+      }
+      try device.wait("the client says: \(words)") {
+        try String(contentsOfFile: path, encoding: .utf8).contains("still trying: \(words)")
+      }
+      #expect(process.isRunning)
+    }
+    try join(until: "the broker has no invitation for this code")
+    broker.kill()
+    try join(until: "no broker has taken this device: Connection refused")
+  }
+
+  @Test func `a new account comes with the reason why no broker has taken the device`() throws {
+    let certificates = try CertificatesUnderTest()
+    try certificates.issue("right", for: "IP:127.0.0.1")
+    try certificates.issue("wrong", for: "DNS:elsewhere.example")
+    func port(_ settings: String) throws -> BrokerUnderTest { try BrokerUnderTest("allow_anonymous true\n\(settings)") }
+    func files(_ name: String) -> String {
+      "certfile \(certificates["\(name).crt"])\nkeyfile \(certificates["\(name).key"])"
+    }
+    let right = try port(files("right"))
+    let wrong = try port(files("wrong"))
+    let plain = try port("")
+    let closed = try port(files("right"))
+    closed.kill()
+    let named = try BrokerUnderTest("allow_anonymous false")
+    let authority = "CAFile=\(certificates["authority.crt"])"
+    let cases = [
+      ("mqtts://127.0.0.1:\(right.port)", "", "its authority is not in CAFile="),
+      ("mqtts://127.0.0.1:\(wrong.port)", authority, "for another host name than that in Broker="),
+      ("mqtts://127.0.0.1:\(plain.port)", authority, "as at a port for mqtt://"),
+      // Some releases of libmosquitto leave the kernel's word.
+      ("mqtts://127.0.0.1:\(closed.port)", authority, "Connection refused|nobody listens at the port"),
+      ("mqtt://127.0.0.1:\(right.port)", "", "a port for mqtt:// that is asked with mqtts://, or the reverse"),
+      ("mqtt://127.0.0.1:\(closed.port)", "", "Connection refused"),
+      ("mqtts://nowhere.invalid:\(right.port)", authority, "the host name in Broker= is not known"),
+      ("mqtt://127.0.0.1:\(named.port)", "", "not authorised"),
+    ]
+    for (broker, setting, reason) in cases {
+      let device = try FleetUnderTest("Broker=\(broker)\n\(setting)\nSpread=0")
+      let created = try device.identityctl("account", "create", "alice")
+      let isNamed = reason.split(separator: "|").contains { created.errors.contains($0) }
+      #expect(created.status == 0 && isNamed, "\(broker): \(created)")
+    }
+  }
+
+  @Test func `an account and a code that the broker does not hear of come with a warning`() throws {
+    let broker = try BrokerUnderTest()
+    broker.kill()
+    let device = try device("desk", at: broker)
+    let reason = "Connection refused; see 'identityctl check'"
+    let created = try device.identityctl("account", "create", "alice")
+    #expect(created.status == 0 && created.errors.contains("no broker has taken this device: \(reason)"), "\(created)")
+    // An attempt may be under way.
+    try device.wait("the code comes with a warning") {
+      let invited = try device.identityctl("account", "invite")
+      #expect(invited.status == 0 && invited.errors.contains("nobody can use the code"), "\(invited)")
+      return invited.errors.contains(reason)
+    }
+    try broker.start()
+    try device.wait(state: "live")
+    #expect(try device.identityctl("account", "invite").errors == "")
   }
 
   @Test func `the access rules in the manual give the user of an account its own topics alone`() throws {
@@ -50,6 +156,39 @@ extension FleetServiceTests {
     try agree(devices, on: ["desk", "laptop"])
     try devices[0].wait("the broker has all records") { try read(account, as: account, password) == 2 }
     #expect(try read(account, as: "stranger", "secret") == 0)
+  }
+
+  @Test func `a second device that uses a code is named until the key is replaced`() throws {
+    let broker = try BrokerUnderTest()
+    let devices = try ["desk", "laptop"].map { try device($0, at: broker) }
+    #expect(try devices[0].ask("account create alice") == ["OK"])
+    try devices[0].wait(state: "live")
+    let meeting = try #require(JoinCode.Meeting.random())
+    let code = Data(meeting.copy()).base64EncodedString()
+    #expect(try devices[0].ask("account invite meeting=\(code)")[0].hasPrefix("OK expires="))
+    #expect(try devices[1].ask("account join meeting=\(code)") == ["OK"])
+    try agree(devices, on: ["desk", "laptop"])
+    // As a thief answers that has read the invitation before the other device took it.
+    let thief = UUID(high: 1, low: 2)
+    let seed = try #require(SecretKey.random())
+    let keys = try #require(DeviceKeys(seed: seed))
+    var fields = Fields()
+    fields[.name] = Array("thief".utf8)
+    fields[.signingKey] = keys.signingKey.bytes
+    fields[.boxKey] = keys.boxKey.bytes
+    let body = Body(
+      subject: thief, generation: 1, counter: 0, run: Run(high: 1, low: 1), time: Timestamp(milliseconds: 1),
+      author: thief, fields: fields)
+    let answer = MessageTopic.answer(meeting.rendezvous)
+    let message = try #require(meeting.key.seal(.answer, body, on: answer, by: keys))
+    try broker.publish(message.bytes, to: answer.text)
+    let row = "* second-newcomer=\"\(thief) thief\""
+    try devices[0].wait("status names the device") { try devices[0].ask("fleet status").contains(row) }
+    let finding = try devices[0].daemon.diagnosis()["fleet"]
+    #expect(finding.result == "warning" && finding.cause?.contains("\(thief) thief") == true, "\(finding)")
+    #expect(try devices[0].ask("account rotate") == ["OK"])
+    try devices[0].wait("the key is replaced") { try !devices[0].ask("fleet status").contains(row) }
+    try agree(devices, on: ["desk", "laptop"])
   }
 
   @Test func `an invitation whose time is over lets nobody in`() throws {

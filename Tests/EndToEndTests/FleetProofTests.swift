@@ -160,6 +160,9 @@ extension FleetServiceTests {
     try Data("other".utf8).write(to: signer)
     let result = try party.fetch("--key=\(key)")
     #expect(result.status == 1 && result.output == "devices=1 emptied=0 refused=1\n", "\(result)")
+    // The device itself tells which key is its own.
+    let shown = try #require(try devices[1].ask("fleet status").first { $0.hasPrefix("* signer=") })
+    #expect(result.errors.contains("on the device shows \(shown.dropFirst(2))"), "\(result)")
     #expect(try party.accepts(proofs[1], by: "\(names[1])/keys"))
     // Without any report nothing is emptied.
     let others = folder["other.key"]

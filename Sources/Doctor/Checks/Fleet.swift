@@ -80,7 +80,8 @@ extension FleetFacts {
       ("removed", words["removed"]), ("superseded", words["superseded"]))
     if let refused { return Finding([refused], facts: facts) }
     if let unknown { return Finding(skipped: unknown, facts: facts) }
-    return Finding([stopped ?? connection ?? membership, storage, twin, loneliness].compactMap { $0 }, facts: facts)
+    let faults = [stopped ?? connection ?? membership, storage, twin, loneliness, leak]
+    return Finding(faults.compactMap { $0 }, facts: facts)
   }
 
   private var refused: Finding.Fault? {
@@ -160,6 +161,15 @@ extension FleetFacts {
       "another machine speaks for this device, because one is a copy of the other. On the copy, "
         + "\(client.named("renew", "device")) gives it an identifier and keys of its own, and leaves the original in its place",
       mend: [status])
+  }
+
+  /// The warning that two devices have used one code. The code may have been read by somebody else.
+  private var leak: Finding.Fault? {
+    guard let newcomer = words["second-newcomer"] else { return nil }
+    return .warning(
+      "a second device, \(newcomer), has used the code of an invitation, and has the keys of the account. If one of the "
+        + "two is not yours, \(client.fleetNamed("account", "rotate")) replaces the keys; with without=UUID, it removes the "
+        + "device, too, if \(client.named("devices")) lists it", mend: [status])
   }
 
   private var loneliness: Finding.Fault? {

@@ -40,8 +40,16 @@ struct Meetings {
   private(set) var progress: Progress?
   /// The state of the present invitation, or of the last one; nil without one.
   private(set) var invitation: InvitationState?
+  /// The device that has used the code of an invitation after another one had, until the key of the account is replaced;
+  /// nil if none has.
+  private(set) var intruder: (device: UUID, name: String)?
   /// The last invitation that the broker showed to this device, and its content.
   private var shown: (message: SignedMessage, content: Invitation)?
+
+  /// The reason why a code is of no use. A code that was used, or that has expired, leaves nothing at the broker.
+  static let notInvited =
+    "the broker has no invitation for this code; compare the code, which may have been used or have expired, and the "
+    + "brokers of both devices"
 
   /// Starts an attempt to join.
   mutating func join(_ meeting: JoinCode.Meeting) { (joining, progress, shown) = (meeting, .trying, nil) }
@@ -60,18 +68,23 @@ struct Meetings {
   /// Ends the invitation. The topics and the key stay, to empty the topics, and to notice a second newcomer.
   mutating func endInvitation(_ state: InvitationState) { invitation = state }
 
+  /// Notes that a second device has used the code of the invitation; nil once the key of the account was replaced.
+  mutating func noteIntruder(_ intruder: (device: UUID, name: String)?) { self.intruder = intruder }
+
   /// Forgets the code of the last invitation, of which the broker has nothing any more.
   mutating func forgetCode() { inviting = nil }
 
   /// The rows about the codes in `fleet status`.
   var rows: [(name: String, value: String)] {
-    let joining = progress.map { [(name: "join", value: $0.word)] } ?? []
-    return switch invitation {
-    case .open: joining + [("invitation", "open")]
-    case .expired: joining + [("invitation", "expired")]
-    case .used(let name): joining + [("invitation", "used"), ("newcomer", name)]
-    case nil: joining
+    var rows: [(name: String, value: String)] = progress.map { [("join", $0.word)] } ?? []
+    switch invitation {
+    case .open: rows.append(("invitation", "open"))
+    case .expired: rows.append(("invitation", "expired"))
+    case .used(let name): rows += [("invitation", "used"), ("newcomer", name)]
+    case nil: break
     }
+    if let intruder { rows.append(("second-newcomer", "\(intruder.device) \(intruder.name)")) }
+    return rows
   }
 
   /// Returns the key for a topic; nil if the topic belongs to none of the codes.
@@ -139,8 +152,7 @@ extension Service {
     switch failure {
     case .expired: notJoined("the invitation has expired, or the clock is wrong; ask for another code")
     case .used: notJoined("another device has used the code; ask for another code")
-    case .notInvited:
-      notJoined("the broker has no invitation for this code; compare the code, and the brokers of both devices")
+    case .notInvited: notJoined(Meetings.notInvited)
     case .notConnected: notJoined("no broker took this device; see Broker= in identity-fleet.conf(5)")
     case .notStored: notJoined("identityd did not store the keys; see 'identityctl check'")
     }
@@ -159,6 +171,7 @@ extension Service {
       meetings.endInvitation(.used(name))
       log.note("\(name) (\(answer.body.subject)) joins with the code")
     } else {
+      meetings.noteIntruder((answer.body.subject, name))
       log.warn(
         "\(name) (\(answer.body.subject)) has used the code, too, and has the keys of the account; "
           + "if it is not yours, see 'identityctl account rotate'")

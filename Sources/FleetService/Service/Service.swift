@@ -122,7 +122,7 @@ package final class Service {
         if fleet.phase == .live, report.noteConnected() {
           log.note("connected to \(broker?.pattern?.description ?? "the broker")")
         }
-        report.note(fleet, broker, meetings.rows, held: storing.heldCount)
+        report.note(fleet, broker, meetings.rows, held: storing.heldCount, account)
         if let silence = report.noteSilence(now: Clock.monotonicMicroseconds) { log.warn(silence) }
         if let link { try report.say(over: link) }
       } while try follow()
@@ -266,6 +266,8 @@ package final class Service {
     }
     self.account = account
     try take(.started(.member(account.membership, account.roster)))
+    // A person may wait for the first connection.
+    if account.isNewcomer { try take(.awaited) }
     wait(for: .proofKeys, Self.proofKeysPause)
     try tellDate()
     if let renewed = account.renewed { try take(.renewed(renewed)) }

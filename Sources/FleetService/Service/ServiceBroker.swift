@@ -40,7 +40,9 @@ extension Service {
         warnOnce("the broker denies the subscription to \(text)")
       case .denied(let text): try lose(broker, .disconnected, "the broker denies the subscription to \(text)")
       case .refused(let reason): try lose(broker, .refused, reason)
-      case .ended(let reason): try lose(broker, .disconnected, reason)
+      case .ended(let text):
+        let trouble = BrokerTrouble(text: text, wasConnected: fleet.phase.isConnected)
+        try lose(broker, .disconnected, "\(trouble)")
       }
       // The rules may have ended the connection, or the membership.
       guard broker === self.broker, broker.isInUse else { return }

@@ -40,7 +40,9 @@ extension Service {
 
   /// Stores an epoch with its key; nil if there is none.
   func enter(_ epoch: Epoch, _ key: SecretKey?) throws(DaemonFault) {
-    inputs.append(try use(account?.entering(epoch, key)) ? .entered(epoch) : .notEntered(epoch.number))
+    guard try use(account?.entering(epoch, key)) else { return inputs.append(.notEntered(epoch.number)) }
+    meetings.noteIntruder(nil)
+    inputs.append(.entered(epoch))
   }
 
   /// Stores epochs and uses them. Returns whether that was possible.
@@ -172,6 +174,7 @@ extension Service {
   /// Carries out a request of an admin. Returns the answer, and the secret in it.
   func answer(to request: ControlRequest) throws(Refusal) -> (Reply, Secret?) {
     var outcome = Result<(Reply, Secret?), Refusal>.failure(.unavailable("identityd does not answer; try again later"))
+    var isAwaited = false
     turn { () throws(DaemonFault) in
       guard let link else { return }
       let answering = Answering(
@@ -185,7 +188,7 @@ extension Service {
         case .show(let shown): secret = shown
         case .start:
           meetings = Meetings()
-          isStartDue = true
+          (isStartDue, isAwaited) = (true, true)
         case .leave: try take(.leave)
         case .join(let meeting):
           meetings.join(meeting)
@@ -202,6 +205,8 @@ extension Service {
         outcome = .failure(Refusal(code, text))
       }
     }
+    // A person waits for the new start to connect.
+    if isAwaited { turn { () throws(DaemonFault) in try take(.awaited) } }
     return try outcome.get()
   }
 }

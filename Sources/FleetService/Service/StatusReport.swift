@@ -1,5 +1,7 @@
 import FleetCore
+import FleetSeal
 import FleetWire
+import IdentityClient
 import IdentityCore
 import IdentityWire
 import LinuxSystem
@@ -43,15 +45,19 @@ struct StatusReport {
     (nil, false, nil, nil, nil)
 
   /// Takes over the state of the service.
-  mutating func note(_ fleet: Fleet, _ broker: Broker?, _ meetings: [(name: String, value: String)], held: Int) {
+  mutating func note(
+    _ fleet: Fleet, _ broker: Broker?, _ meetings: [(name: String, value: String)], held: Int, _ account: Account?
+  ) {
     state = fleet.silence == nil ? fleet.phase.state : .unpublished
     if fleet.phase == .live { reason = fleet.silence?.reason }
     var words: [(name: String, value: String)] = []
     if let pattern = broker?.pattern { words.append(("broker", "\(pattern)")) }
     if let reason = storeReason ?? reason { words.append(("reason", reason)) }
     if state == .waiting || state == .refused, let nextAttempt { words.append(("next", "\(nextAttempt)")) }
+    if let account { words.append(("signer", "\(Base64Text.encoded(account.keys.signingKey.bytes))")) }
     if let lack { words.append(lack.word) }
     words += meetings
+    if fleet.isUninvited { words.append(("join-reason", Meetings.notInvited)) }
     if case .twin = fleet.twin { words.append(("twin", "yes")) }
     if fleet.isAloneInEpoch { words.append(("alone", "yes")) }
     let rejected = dropped.values.reduce(0, +)
