@@ -95,8 +95,9 @@ package struct Fleet: Sendable {
       let isConnected = isConnected
       let outcome = newcomer?.wrote(answer, isConnected: isConnected, &actions)
       conclude(outcome ?? nil, &actions)
-    case .subscribed, .heard, .arrived, .dated, .askWho, .offer, .withdraw, .boxed, .rotate, .entered, .notEntered,
-      .learned, .notLearned, .invite, .wrote, .notWritten, .notSealable, .described, .forgotten, .renewed, .leave:
+    case .subscribed, .heard, .arrived, .dated, .sync, .askWho, .offer, .withdraw, .boxed, .rotate, .entered,
+      .notEntered, .learned, .notLearned, .invite, .wrote, .notWritten, .notSealable, .described, .forgotten, .renewed,
+      .leave:
       guard phase != .ended, var member else { return [] }
       self.member = nil
       if let ending = member.take(input, isLive: phase == .live, &actions) { end(ending, &member, &actions) }

@@ -48,7 +48,7 @@ package struct Draft: Equatable, Sendable {
     case exactly(UInt64)
   }
 
-  /// The kind: record, tombstone, grant, presence, or the question who is connected.
+  /// The kind: record, tombstone, grant, presence, the question who is connected, or a summary of the records.
   package let kind: MessageKind
   /// The device that the message is about.
   package let subject: UUID
@@ -104,6 +104,8 @@ package enum Deadline: Hashable, Sendable {
   case offerRefresh(MessageTopic)
   /// The others are told that this device is connected.
   case presence
+  /// It is this device's turn to tell what it knows.
+  case digest
   /// The code of an invitation expires.
   case invitation
   /// The next step of an invitation or an answer.
@@ -149,6 +151,8 @@ package enum Input: Sendable {
   case arrived(MessageTopic, Shown, isRetained: Bool)
   /// The present time, told at the start and once a day. Only the clean-up of old tombstones depends on it.
   case dated(Timestamp)
+  /// A person wants the roster to be read now.
+  case sync
   /// A person wants to know which devices are connected. They tell within two seconds.
   case askWho
   /// The present content for a reader outside of the account.

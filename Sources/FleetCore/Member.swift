@@ -19,6 +19,9 @@ struct Member: Sendable {
   var rotation: Rotation
   var outlets = Outlets()
   var presences = Presences()
+  var comparison = Comparison(isOn: false)
+  /// The number of summaries that this run has told.
+  var digests: UInt64 = 0
   /// The time that the service told last.
   private var now: Timestamp?
 
@@ -76,6 +79,7 @@ struct Member: Sendable {
     case .invite(let invitation, let rendezvous):
       if inviter?.isOpen == true { inviter?.expired(isLive: isLive, &actions) }
       inviter = Inviter(invitation, at: rendezvous, isLive: isLive, &actions)
+    case .sync: if isLive, reading == nil { read(isFirst: false, &actions) }
     case .askWho: if isLive { askWho(&actions) }
     case .dated(let time): now = time
     case .started, .connected, .refused, .disconnected, .configured, .reconsider, .awaited, .answered, .woke: break
@@ -118,10 +122,12 @@ struct Member: Sendable {
     rotation.hasWaited = false
     inviter?.disconnected(&actions)
     presences.disconnected(&actions)
+    endComparison(&actions)
     speaker.disconnected(&actions)
   }
 
   mutating func becameLive(_ actions: inout [Action]) {
+    beginComparison(&actions)
     exchangePresence(&actions)
     inviter?.becameLive(&actions)
     beginEpoch(&actions)
@@ -135,6 +141,13 @@ struct Member: Sendable {
   private mutating func read(isFirst: Bool, _ actions: inout [Action]) {
     reading = Reading(
       account: membership.account, ownTag: membership.tag, devices: roster.tags.count, isFirst: isFirst, &actions)
+  }
+
+  /// Reads the buckets in which another device knows something else.
+  mutating func read(_ buckets: [UInt8], _ actions: inout [Action]) {
+    reading = Reading(
+      account: membership.account, ownTag: membership.tag, devices: roster.tags.count, isFirst: false, only: buckets,
+      &actions)
   }
 
   /// Plans to read the roster again, because this device can read more now.
@@ -166,11 +179,14 @@ struct Member: Sendable {
     self.reading = reading
     guard progress == .complete else { return progress }
     self.reading = nil
-    for tag in roster.tags.sorted() where !reading.seen.contains(tag) && !isOld(tag, since: Pace.tombstone) {
+    let differing = comparison.read(own: roster.digest, &actions)
+    for tag in roster.tags.sorted() where reading.isAbsent(tag) && !isOld(tag, since: Pace.tombstone) {
       // A record that is about to be written takes the place of the absent one.
       if tag == membership.tag && speaker.state != .current && !hasLeft { continue }
-      postings.missed(tag, isOwn: tag == membership.tag, &actions)
+      // Another device lacks something, so the broker has probably lost it.
+      postings.missed(tag, isOwn: tag == membership.tag, isLost: differing != nil, &actions)
     }
+    if let differing { repeatMessages(in: differing, &actions) }
     // After the first reading of a connection, this happens in any case.
     for tag in roster.tags.sorted() where readings > 0 && sealingEpoch(for: tag) != nil {
       rotation.grants.missed(Grantee(tag: tag), isOwn: false, &actions)
@@ -179,7 +195,7 @@ struct Member: Sendable {
     let delay =
       readings < Pace.rereadings.count ? Pace.rereadings[readings] : Pace.about(settings.resync, percent: 20)
     actions.append(.wake(.reread, after: delay))
-    readings += 1
+    if differing == nil { readings += 1 }
     return progress
   }
 
@@ -234,7 +250,7 @@ struct Member: Sendable {
   }
 
   /// Returns whether a device was removed so long ago that the broker need not have its tombstone. This device keeps it.
-  private func isOld(_ tag: DeviceTag, since age: Int64) -> Bool {
+  func isOld(_ tag: DeviceTag, since age: Int64) -> Bool {
     guard let now, let known = roster[tag], known.kind == .tombstone else { return false }
     let (passed, isTooGreat) = now.milliseconds.subtractingReportingOverflow(known.body.time.milliseconds)
     return isTooGreat ? known.body.time < now : passed > age
@@ -251,14 +267,18 @@ struct Member: Sendable {
       if !isRetained { heardPresence(topic, message, &actions) }
     case (.grant(_, let tag), _): heardGrant(tag, shown, isRetained: isRetained, &actions)
     case (.report, _), (.tokens, _): heardOffer(topic, shown, isRetained: isRetained, &actions)
+    case (.digest, .message(let message)): if !isRetained { heardDigest(message, &actions) }
     case (.feedback(let sender, let tag), .message(let message)):
       heardFeedback(from: sender, at: tag, message, &actions)
     case (_, .rejected(let reason)): actions.append(.dropped(reason))
-    case (.presence, .nothing), (.who, .nothing), (.feedback, .nothing), (.device, _): break
+    case (.presence, .nothing), (.who, .nothing), (.digest, .nothing), (.feedback, .nothing),
+      (.device, _):
+      break
     }
   }
 
   private mutating func adopt(_ message: SignedMessage, at tag: DeviceTag, _ actions: inout [Action]) {
+    comparison.changed(isNews: roster.isNews(message, at: tag), &actions)
     roster.adopt(message, at: tag)
     postings.settle(tag, &actions)
     rotation.unsealable.remove(tag)
@@ -320,6 +340,7 @@ struct Member: Sendable {
     case .rotation: if isLive { contest(&actions) }
     case .leaving: return roster[membership.tag].map { removal(by: $0) }
     case .presence: tellPresence(isLive: isLive, &actions)
+    case .digest: tellDigest(isLive: isLive, &actions)
     case .meeting: inviter?.proceed(isLive: isLive, &actions)
     case .invitation: inviter?.expired(isLive: isLive, &actions)
     case .keys, .connect, .acknowledgement, .quiet, .longestReading, .joining: break

@@ -45,6 +45,16 @@ package enum Pace {
   static let presence: Delay = 0...2_000
   /// Until a key is handed to a device.
   static let grant: Delay = 0...500
+  /// Until a device answers the summary of another one with its own.
+  static let answeredDigest: Delay = 0...2_000
+  /// Until the own record is published again because the summaries differ.
+  static let ownRepeated: Delay = 0...2_000
+  /// Until another device's message is published again because the summaries differ, unless its author has done so.
+  static let othersRepeated: Delay = 5_000...10_000
+  /// How many messages of others are published again then.
+  static let mostRepeated = 16
+  /// How many turns of the comparison follow a change quickly: for more than ten minutes.
+  static let quickDigests = 34
   /// How many removals are written again at once after a rotation.
   static let mostRenewals = 50
   /// How long a reading waits until a key is stored.
@@ -69,6 +79,15 @@ package enum Pace {
 
   /// Returns the wait before a publication is read back for the attempt-th time, from 0.
   static func readBack(_ attempt: Int) -> Delay { readBacks[min(attempt, readBacks.count - 1)] }
+
+  /// Returns the wait before a device's turn in the comparison, after so many turns since the last change.
+  static func digest(_ turns: Int) -> Delay {
+    switch turns {
+    case 0: 12_000...18_000
+    case ..<quickDigests: 18_000...24_000
+    default: 700_000...850_000
+    }
+  }
 
   /// Returns a duration with a deviation of some percent in either direction.
   static func about(_ duration: Int, percent: Int) -> Delay {
@@ -139,6 +158,11 @@ package struct Allowances: Sendable {
     case hourlyPutBack
     /// Keys that are handed out: 10 a second.
     case grant
+    /// Readings because of another device's summary: 6 at once, and one in 20 seconds.
+    case comparison
+    /// Messages that are published again because the summaries differ: 34 at once, and four a minute. A member that tells
+    /// false summaries must not use up the allowance of messages that are put back.
+    case repetition
     /// Presences that are told: 10 at once, and one in 5 seconds.
     case presence
   }
@@ -149,6 +173,8 @@ package struct Allowances: Sendable {
     .putBack: Allowance(most: 10, refill: 10, interval: 1_000),
     .hourlyPutBack: Allowance(most: 1_000, refill: 1_000, interval: 3_600_000),
     .grant: Allowance(most: 10, refill: 10, interval: 1_000),
+    .comparison: Allowance(most: 6, refill: 1, interval: 20_000),
+    .repetition: Allowance(most: 34, refill: 1, interval: 15_000),
     .presence: Allowance(most: 10, refill: 1, interval: 5_000),
   ]
 

@@ -75,8 +75,11 @@ struct Postings<Place: PostingPlace>: Sendable {
     }
   }
 
-  /// Notes that a message was absent from a reading of the whole roster.
-  mutating func missed(_ place: Place, isOwn: Bool, _ actions: inout [Action]) {
+  /// Notes that a message was absent from a reading.
+  ///
+  /// - Parameter isLost: whether there is another sign that the broker does not have the message.
+  mutating func missed(_ place: Place, isOwn: Bool, isLost: Bool = false, _ actions: inout [Action]) {
+    guard !isLost else { return sawInferior(place, isRetained: true, isOwn: isOwn, &actions) }
     guard states[place] == nil else { return }
     guard !isOwn else { return schedule(place, attempt: 0, after: Pace.ownPutBack, &actions) }
     states[place] = .missing

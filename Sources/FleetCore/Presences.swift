@@ -71,10 +71,12 @@ extension Member {
   /// The connected devices of the account, as far as they tell.
   var present: Set<DeviceTag> { hasPresence ? presences.here.filter { roster[$0]?.kind == .record } : [] }
 
-  private func draft(_ kind: MessageKind, _ counter: UInt64, state: UInt8? = nil) -> Draft {
+  /// Returns a message about this device that the broker does not keep.
+  func draft(_ kind: MessageKind, _ counter: UInt64, state: UInt8? = nil, digest: RosterDigest? = nil) -> Draft {
     var fields = Fields()
     fields[.signingKey] = membership.description.signingKey.bytes
     fields[.state] = state.map { [$0] }
+    fields[.digest] = digest?.bytes
     return Draft(
       kind: kind, subject: membership.device, tag: membership.tag, generation: membership.generation,
       counter: .exactly(counter), epoch: epoch.number, fields: fields)

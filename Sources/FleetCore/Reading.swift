@@ -13,7 +13,7 @@ struct Reading: Sendable {
     case own
     /// The roster by one subscription.
     case whole
-    /// A sixteenth of the roster. Counted from the own bucket, so that devices begin at different places.
+    /// One bucket of the roster, a sixteenth: the place in the list of those that are read.
     case part(Int)
   }
 
@@ -31,22 +31,26 @@ struct Reading: Sendable {
   private let account: AccountID
   private let ownTag: DeviceTag
   private let isParted: Bool
+  /// The buckets that are read. A whole reading begins at the own one, so that devices begin at different places.
+  private let buckets: [UInt8]
   private var step: Step
   private var isAcknowledged = false
   /// The topics of known devices on which the broker has shown a retained message.
-  private(set) var seen: Set<DeviceTag> = []
+  private var seen: Set<DeviceTag> = []
 
   /// Starts a reading.
   ///
   /// - Parameters:
   ///   - devices: the number of known messages.
   ///   - isFirst: whether this is the first reading of a connection.
+  ///   - only: the buckets to read, of which there is at least one; nil for all. A small roster is read whole.
   init(
-    account: AccountID, ownTag: DeviceTag, devices: Int, isFirst: Bool, _ actions: inout [Action]
+    account: AccountID, ownTag: DeviceTag, devices: Int, isFirst: Bool, only: [UInt8]? = nil, _ actions: inout [Action]
   ) {
     self.account = account
     self.ownTag = ownTag
     isParted = devices > Self.mostInOnePart
+    buckets = isParted ? only ?? (0...15).map { (ownTag.bucket + $0) & 15 } : Array(0...15)
     step = isFirst ? .keys : isParted ? .part(0) : .whole
     // The other readings do not wait for keys.
     if !isFirst { actions.append(.subscribe(.only(.grant(account, ownTag)))) }
@@ -58,7 +62,7 @@ struct Reading: Sendable {
     case .keys: .only(.grant(account, ownTag))
     case .own: .only(.device(account, ownTag))
     case .whole: .roster(account)
-    case .part(let number): .bucket(account, (ownTag.bucket + UInt8(number)) & 15)
+    case .part(let number): .bucket(account, buckets[number])
     }
   }
 
@@ -74,7 +78,10 @@ struct Reading: Sendable {
   /// Whether the reading waits for keys.
   var isAtKeys: Bool { step == .keys }
 
-  private var isLast: Bool { step == .whole || step == .part(15) }
+  private var isLast: Bool { step == .whole || step == .part(buckets.count - 1) }
+
+  /// Returns whether the reading has not shown the message of a known device that it should have shown.
+  func isAbsent(_ tag: DeviceTag) -> Bool { !seen.contains(tag) && buckets.contains(tag.bucket) }
 
   /// Notes that the broker showed a retained message on the topic of a known device.
   mutating func saw(_ tag: DeviceTag, _ actions: inout [Action]) {
@@ -97,8 +104,9 @@ struct Reading: Sendable {
   /// Goes on after the silence that follows the retained messages of a step, or after the longest wait for it.
   mutating func fellQuiet(_ actions: inout [Action]) -> Progress {
     actions += [.cancel(.quiet), .cancel(.longestReading)]
+    guard !isLast else { return .complete }
     switch step {
-    case .whole, .part(15...): return .complete
+    case .whole: return .complete
     case .keys: step = .own
     case .own: step = isParted ? .part(0) : .whole
     case .part(let number): step = .part(number + 1)

@@ -32,6 +32,8 @@ package struct Roster: Sendable {
 
   private var messages: [DeviceTag: SignedMessage]
   private var removals: Int
+  /// The summary of all records.
+  private(set) var digest = RosterDigest()
   /// The number of this device's epoch.
   private var epoch = Epoch.first.number
 
@@ -39,10 +41,18 @@ package struct Roster: Sendable {
   package init(_ messages: [DeviceTag: SignedMessage] = [:]) {
     self.messages = messages
     removals = messages.values.count { $0.kind == .tombstone }
+    for (tag, message) in messages { digest.toggle(message, at: tag) }
   }
 
   /// The message about a device; nil if the device is unknown.
   package subscript(tag: DeviceTag) -> SignedMessage? { messages[tag] }
+
+  /// Returns some devices in the order of the times in their messages, the latest first. Nothing but an order of work
+  /// depends on these times, which devices with wrong clocks have written.
+  func latestFirst(_ tags: some Sequence<DeviceTag>) -> [DeviceTag] {
+    let timed = tags.map { (time: messages[$0]?.body.time.milliseconds ?? .min, tag: $0) }
+    return timed.sorted { $0.time == $1.time ? $0.tag < $1.tag : $0.time > $1.time }.map(\.tag)
+  }
 
   /// Notes that this device is in another epoch.
   mutating func enter(_ epoch: UInt32) { self.epoch = epoch }
@@ -95,10 +105,18 @@ package struct Roster: Sendable {
     return Precedence(message) > Precedence(known) ? .higher : .lower
   }
 
+  /// Returns whether a message says something else than the known one about a device.
+  func isNews(_ message: SignedMessage, at tag: DeviceTag) -> Bool {
+    guard let known = messages[tag] else { return true }
+    return known.kind != message.kind || known.body.fields != message.body.fields
+  }
+
   /// Replaces the message about a device.
   mutating func adopt(_ message: SignedMessage, at tag: DeviceTag) {
     if messages[tag]?.kind == .tombstone { removals -= 1 }
     if message.kind == .tombstone { removals += 1 }
+    digest.toggle(messages[tag], at: tag)
+    digest.toggle(message, at: tag)
     messages[tag] = message
   }
 }

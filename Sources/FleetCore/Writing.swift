@@ -43,6 +43,7 @@ extension Member {
       actions.append(.wake(.heartbeat, after: heartbeat))
     }
     if isHigher {
+      comparison.changed(isNews: roster.isNews(message, at: tag), &actions)
       roster.adopt(message, at: tag)
       postings.settle(tag, &actions)
       endGrant(tag, &actions)

@@ -50,6 +50,8 @@ package enum FieldType: UInt8, Sendable, CaseIterable {
   case proofKey = 33
   /// The issuer that the proofs of these keys name: printable ASCII, 1 to 255 bytes.
   case issuer = 34
+  /// A summary of the records that the author knows: 16 bytes for each of the sixteen buckets of tags.
+  case digest = 35
 
   /// Whether a message may have several fields of the type.
   var isRepeatable: Bool { [.app, .token, .invalidToken, .proofKey].contains(self) }
@@ -71,6 +73,7 @@ package enum FieldType: UInt8, Sendable, CaseIterable {
     case .token, .invalidToken: 13...5_120
     case .proofKey: 64...64
     case .issuer: 1...255
+    case .digest: 256...256
     }
   }
 }

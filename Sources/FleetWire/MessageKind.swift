@@ -8,6 +8,8 @@ package enum MessageKind: UInt8, Sendable, CaseIterable {
   case presence = 3
   /// A device asks which others are connected.
   case who = 4
+  /// A device tells a summary of what it knows.
+  case digest = 5
   /// A member hands the keys to a newcomer.
   case invitation = 16
   /// A newcomer answers an invitation.
@@ -25,7 +27,7 @@ package enum MessageKind: UInt8, Sendable, CaseIterable {
   package var isBoxed: Bool {
     switch self {
     case .report, .tokens, .feedback: true
-    case .record, .tombstone, .presence, .who, .invitation, .answer, .grant: false
+    case .record, .tombstone, .presence, .who, .digest, .invitation, .answer, .grant: false
     }
   }
 
@@ -36,7 +38,7 @@ package enum MessageKind: UInt8, Sendable, CaseIterable {
   package var isOutsideEpochs: Bool {
     switch self {
     case .invitation, .answer, .report, .tokens, .feedback: true
-    case .record, .tombstone, .presence, .who, .grant: false
+    case .record, .tombstone, .presence, .who, .digest, .grant: false
     }
   }
 
@@ -49,6 +51,7 @@ package enum MessageKind: UInt8, Sendable, CaseIterable {
     case .tombstone: [.signingKey, .reason]
     case .presence: [.signingKey, .state]
     case .who: [.signingKey]
+    case .digest: [.signingKey, .digest]
     case .invitation: [.name, .signingKey, .root, .epoch, .epochKey, .rosterSize, .expiry]
     case .answer: [.name, .signingKey, .boxKey]
     case .grant: [.signingKey, .epoch, .sealedBox]

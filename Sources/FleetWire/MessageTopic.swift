@@ -8,6 +8,8 @@ package enum MessageTopic: Hashable, Sendable {
   case presence(AccountID, DeviceTag)
   /// The question which devices are connected. Not retained.
   case who(AccountID)
+  /// The summaries of what devices know. Not retained.
+  case digest(AccountID)
   /// An invitation. Retained until its code expires.
   case invitation(Rendezvous)
   /// The answer to an invitation. Retained until its code expires.
@@ -28,6 +30,7 @@ package enum MessageTopic: Hashable, Sendable {
     case .grant(let account, let tag): Self.text(account, "k", tag)
     case .presence(let account, let tag): Self.text(account, "p", tag)
     case .who(let account): "\(Self.root)/\(account)/w"
+    case .digest(let account): "\(Self.root)/\(account)/h"
     case .invitation(let rendezvous): "\(Self.root)/join/\(rendezvous)/i"
     case .answer(let rendezvous): "\(Self.root)/join/\(rendezvous)/a"
     case .report(let reader, let tag): "\(Self.root)/site/\(reader)/\(Self.place(tag))"
@@ -50,6 +53,9 @@ package enum MessageTopic: Hashable, Sendable {
     case (4, "w"):
       guard let account = AccountID(hexadecimal: words[2]) else { return nil }
       self = .who(account)
+    case (4, "h"):
+      guard let account = AccountID(hexadecimal: words[2]) else { return nil }
+      self = .digest(account)
     case (6, _) where ["site", "sender", "feedback"].contains(words[2]):
       guard let reader = ReaderID(hexadecimal: words[3]), let tag = DeviceTag(hexadecimal: words[5]) else { return nil }
       switch words[2] {
@@ -85,7 +91,7 @@ package enum MessageTopic: Hashable, Sendable {
     case .device(_, let tag), .grant(_, let tag), .presence(_, let tag), .report(_, let tag), .tokens(_, let tag),
       .feedback(_, let tag):
       tag
-    case .who, .invitation, .answer: nil
+    case .who, .digest, .invitation, .answer: nil
     }
   }
 
@@ -93,6 +99,7 @@ package enum MessageTopic: Hashable, Sendable {
   package func admits(_ kind: MessageKind) -> Bool {
     switch (self, kind) {
     case (.device, .record), (.device, .tombstone), (.grant, .grant), (.presence, .presence), (.who, .who),
+      (.digest, .digest),
       (.invitation, .invitation), (.answer, .answer), (.report, .report), (.tokens, .tokens), (.feedback, .feedback):
       true
     default: false

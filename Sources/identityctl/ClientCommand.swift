@@ -122,6 +122,9 @@ package struct ClientCommand: Sendable {
       loss: .nothing,
       isForFleet: true, answer: .list(.init([.uuid("uuid")], [.word("name")]))),
     ClientCommand(
+      "fleet sync", summary: "Read the messages of the account at the broker now.", loss: .nothing, isForFleet: true,
+      answer: .nothing),
+    ClientCommand(
       "fleet keys",
       summary: "Write the public proof keys of each device of the account, or of a site, for relying parties.",
       loss: .nothing, isForFleet: true,

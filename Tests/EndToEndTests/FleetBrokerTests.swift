@@ -85,6 +85,46 @@ extension FleetServiceTests {
     #expect(try !device.ask("fleet status").contains { $0.hasPrefix("* reason=") })
   }
 
+  @Test func `a message that did not get to a device is noticed by the comparison, and by a reading on request`() throws
+  {
+    let files = try TemporaryFolder()
+    let everything = "topic readwrite identityd/#\n"
+    func permit(_ laptop: String) throws {
+      try files.write("rules", "\(everything)user laptop\n\(everything)\(laptop)")
+    }
+    try permit("")
+    let broker = try BrokerUnderTest("allow_anonymous true\nacl_file \(files["rules"])")
+    let devices = [try device("desk", at: broker), try device("laptop", at: broker, "Username=laptop")]
+    #expect(try devices[0].ask("account create alice") == ["OK"])
+    #expect(try devices[1].ask("fleet sync")[0].hasPrefix("ERR conflict "))
+    try join(devices[1], by: devices[0])
+    try agree(devices, on: ["desk", "laptop"])
+    /// Renames the first device, which the second one does not hear of.
+    func rename(_ name: String) throws {
+      try permit("topic deny identityd/v1/+/d/#\n")
+      let rules = broker.count("Reloading config")
+      broker.reload()
+      try devices[0].wait("the rules are read") { broker.count("Reloading config") > rules }
+      #expect(try devices[0].daemon.ask("devices name \(name)") == "OK")
+      try devices[0].wait(for: [name, "laptop"])
+      try devices[0].wait("the broker has the record") { try devices[0].ask("fleet status").contains("* state=live") }
+      try permit("")
+      broker.reload()
+      try devices[0].wait("the rules are read") { broker.count("Reloading config") > rules + 1 }
+    }
+    // Two readings follow a connection, the second one after two minutes.
+    usleep(20_000_000)
+    try rename("table")
+    #expect(try devices[1].devices() == ["desk", "laptop"])
+    try devices[1].wait("the change is known before the next reading", for: 90) {
+      try devices[1].devices() == ["laptop", "table"]
+    }
+    try rename("bench")
+    #expect(try devices[1].devices() == ["laptop", "table"])
+    #expect(try devices[1].identityctl("fleet", "sync").status == 0)
+    try devices[1].wait(for: ["bench", "laptop"])
+  }
+
   @Test func `a service that waits says until when, and a reload ends the wait`() throws {
     let broker = try BrokerUnderTest()
     let far = try FleetUnderTest("\(broker.configuration)\nSpread=10min")

@@ -47,6 +47,74 @@ struct AgreementTests {
     }
   }
 
+  /// Lies of a broker that drops most messages, and keeps what it gets.
+  private static func dropping(_ dropped: Int) -> PlayedBroker.Lies {
+    PlayedBroker.Lies(
+      dropped: dropped, unretained: .max, omitted: .max, repeated: .max, unacknowledged: .max, delay: 100)
+  }
+
+  @Test func `a change that did not get to all devices does so within a minute after the lie`() throws {
+    for seed in 0..<Self.seeds {
+      let settings = Settings(spread: 5_000, resync: 21_600_000)
+      var fleet = try PlayedFleet(seed: seed, devices: 3 + Int(seed % 4), settings: settings)
+      for device in fleet.devices.indices { fleet.start(device) }
+      // Long after the last reading.
+      fleet.run(for: 1_000_000 + Int(seed) * 7_000)
+      #expect(fleet.disagreements().isEmpty, "\(fleet.story(of: seed))")
+      fleet.broker.lies = Self.dropping(1 + Int(seed % 3))
+      fleet.rename(Int(seed % 3), "another")
+      // Up to ten minutes pass, in which most messages are dropped.
+      fleet.run(for: 12_000 + Int(seed % 20) * 25_000)
+      fleet.broker.lies = nil
+      fleet.run(for: 60_000)
+      // An author may have a reading back ahead of it.
+      let found = fleet.disagreements().filter { !$0.hasSuffix("is not settled") }
+      #expect(found.isEmpty, "\(found)\n\(fleet.story(of: seed))")
+    }
+  }
+
+  @Test func `a change gets to the devices of a node that goes on showing the former record`() throws {
+    for seed in 0..<Self.seeds {
+      let settings = Settings(spread: 5_000, resync: 21_600_000)
+      var fleet = try PlayedFleet(seed: seed, devices: 3, settings: settings)
+      for device in fleet.devices.indices { fleet.start(device) }
+      fleet.run(for: 1_000_000)
+      let link = try #require(fleet.devices[Int(seed % 3)].link)
+      fleet.broker.stale = PlayedBroker.StaleNode(links: [link], retained: fleet.broker.retained)
+      fleet.rename(Int(seed / 3 % 3), "another")
+      fleet.run(for: 5_000 + Int(seed) * 5_000)
+      fleet.broker.stale?.isCutOff = false
+      fleet.run(for: 60_000)
+      let found = fleet.disagreements().filter { !$0.hasSuffix("is not settled") }
+      #expect(found.isEmpty, "\(found)\n\(fleet.story(of: seed))")
+    }
+  }
+
+  @Test func `an older change does so within a quarter of an hour`() throws {
+    for seed in 0..<Self.seeds {
+      let settings = Settings(spread: 5_000, resync: 21_600_000)
+      var fleet = try PlayedFleet(seed: seed, devices: 2 + Int(seed % 4), settings: settings)
+      for device in fleet.devices.indices { fleet.start(device) }
+      fleet.run(for: 1_000_000)
+      fleet.broker.lies = Self.dropping(1)
+      fleet.rename(0, "another")
+      fleet.run(for: 900_000 + Int(seed) * 10_000)
+      fleet.broker.lies = nil
+      fleet.run(for: 900_000)
+      #expect(fleet.disagreements().isEmpty, "\(fleet.disagreements())\n\(fleet.story(of: seed))")
+    }
+  }
+
+  @Test func `at rest, devices send fewer than one message in ten minutes, all together`() throws {
+    let settings = Settings(spread: 5_000, resync: 21_600_000)
+    var fleet = try PlayedFleet(seed: 1, devices: 5, settings: settings)
+    for device in fleet.devices.indices { fleet.start(device) }
+    fleet.run(for: 2_000_000)
+    let before = fleet.sent
+    fleet.run(for: 6 * 600_000)
+    #expect((1...6).contains(fleet.sent - before), "\(fleet.sent - before)")
+  }
+
   @Test func `devices that are removed and join again are so at all devices`() throws {
     for seed in 0..<Self.seeds {
       var fleet = try PlayedFleet(seed: seed, devices: 3 + Int(seed % 4))

@@ -20,6 +20,8 @@ struct Conversation {
   let speakers: [Speaker]
   private let laterKey: SecretKey
   var fleet = Fleet()
+  /// Whether the actions of the comparison are shown, which accompany most others.
+  var showsComparison = false
   private var counter: UInt64 = 0
 
   init(others: Int = 2, settings: Settings = Settings(presence: false)) throws {
@@ -56,12 +58,12 @@ struct Conversation {
   /// Returns the record of a device.
   func record(
     _ place: Int, _ counter: UInt64, generation: UInt32 = 1, by author: Int? = nil, run: UInt64 = 1,
-    epoch: UInt32 = 1
+    epoch: UInt32 = 1, time: Int64 = 1
   ) throws -> SignedMessage {
     let author = author ?? place
     return try message(
       .record, place, counter, author, run: run, description(author, "name").fields, generation: generation,
-      epoch: epoch)
+      epoch: epoch, time: time)
   }
 
   /// Returns the tombstone of a device, which its author has signed, or another device.
@@ -77,11 +79,11 @@ struct Conversation {
   /// Returns a message about a device.
   func message(
     _ kind: MessageKind, _ place: Int, _ counter: UInt64, _ author: Int, signer: Int? = nil, run: UInt64 = 1,
-    _ fields: Fields, generation: UInt32 = 1, epoch: UInt32 = 1
+    _ fields: Fields, generation: UInt32 = 1, epoch: UInt32 = 1, time: Int64 = 1
   ) throws -> SignedMessage {
     let body = Body(
       subject: speakers[place].device, generation: generation, counter: counter, run: Run(high: run, low: run),
-      time: Timestamp(milliseconds: 1), author: speakers[author].device, fields: fields)
+      time: Timestamp(milliseconds: time), author: speakers[author].device, fields: fields)
     let tag = speakers[place].tag
     let topic: MessageTopic =
       switch kind {
@@ -99,7 +101,9 @@ struct Conversation {
 
   /// Gives an input, and returns the actions as text.
   @discardableResult
-  mutating func tell(_ input: Input) -> [String] { fleet.take(input).map(text) }
+  mutating func tell(_ input: Input) -> [String] {
+    fleet.take(input).map(text).filter { showsComparison || !$0.contains("digest") }
+  }
 
   /// Gives messages that the broker has retained.
   @discardableResult
@@ -189,6 +193,7 @@ struct Conversation {
     case .grant(_, let tag): "grant of \(name(tag))"
     case .presence(_, let tag): "presence of \(name(tag))"
     case .who: "who"
+    case .digest: "digests"
     case .invitation: "invitation"
     case .answer: "answer"
     case .report(_, let tag): "report of \(name(tag))"

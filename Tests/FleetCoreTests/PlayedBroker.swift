@@ -25,6 +25,17 @@ struct PlayedBroker {
     var damagesVersions = true
   }
 
+  /// A node of a cluster that shows its devices what was retained at some time, and nothing later.
+  struct StaleNode {
+    /// The connections with the node.
+    let links: Set<Int>
+    let retained: [String: [UInt8]]
+    /// Whether the node is cut off from the others, so that its devices get no live messages of others.
+    var isCutOff = true
+  }
+
+  /// A node that is out of date; nil for none.
+  var stale: StaleNode?
   /// The lies; nil for an honest broker, which keeps the order.
   var lies: Lies?
   private(set) var retained: [String: [UInt8]] = [:]
@@ -62,6 +73,7 @@ struct PlayedBroker {
     for (link, filters) in subscriptions.sorted(by: { $0.key < $1.key })
     where filters.contains(where: { $0.covers(text) }) {
       if let lies, chance.once(in: lies.dropped) { continue }
+      if let stale, stale.isCutOff, stale.links.contains(link) { continue }
       let packet = Packet.message(text: text, bytes: bytes, isRetained: false)
       for _ in 0...(lies.map { chance.once(in: $0.repeated) ? 1 : 0 } ?? 0) {
         deliveries.append((link, delay(link, now, &chance), packet))
@@ -78,7 +90,8 @@ struct PlayedBroker {
     if lies.map({ !chance.once(in: $0.unacknowledged) }) ?? true {
       deliveries.append((link, delay(link, now, &chance), .subscribed(filter)))
     }
-    for (text, bytes) in retained.sorted(by: { $0.key < $1.key }) where filter.covers(text) {
+    let shown = stale.flatMap { $0.links.contains(link) ? $0.retained : nil } ?? retained
+    for (text, bytes) in shown.sorted(by: { $0.key < $1.key }) where filter.covers(text) {
       if let lies, chance.once(in: lies.omitted) { continue }
       deliveries.append(
         (link, delay(link, now, &chance), .message(text: text, bytes: bytes, isRetained: true)))

@@ -44,6 +44,8 @@ struct PlayedFleet {
   var log: [String] = []
   /// The key of the code of an invitation, and the topics.
   var meeting: JoinCode.Meeting?
+  /// The number of messages that devices have sent.
+  private(set) var sent = 0
   private var numbers = 0
   private var links: [Int: Int] = [:]
   private var written: Set<String> = []
@@ -227,6 +229,7 @@ struct PlayedFleet {
       feed(device, input)
     case .toBroker(let link, let text, let bytes, let isRetained):
       guard links[link] != nil else { return }
+      sent += 1
       carry(broker.publish(text, bytes, isRetained: isRetained, now: schedule.now, &chance))
     case .subscribe(let link, let filter):
       guard links[link] != nil else { return }

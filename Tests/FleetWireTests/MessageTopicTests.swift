@@ -59,11 +59,12 @@ struct MessageTopicTests {
   @Test func `a topic admits one kind, and that of a device also tombstones`() {
     let admitted = MessageKind.allCases.map { kind in
       [
-        .device(account, tag), .grant(account, tag), .presence(account, tag), .who(account), .invitation(rendezvous),
+        .device(account, tag), .grant(account, tag), .presence(account, tag), .who(account), .digest(account),
+        .invitation(rendezvous),
         .answer(rendezvous), .report(reader, tag), .tokens(reader, tag), .feedback(reader, tag),
       ].filter { (topic: MessageTopic) in topic.admits(kind) }.count
     }
-    #expect(admitted == [Int](repeating: 1, count: 10))
+    #expect(admitted == [Int](repeating: 1, count: 11))
     #expect(MessageTopic.device(account, tag).admits(.record) && MessageTopic.device(account, tag).admits(.tombstone))
     #expect(!MessageTopic.device(account, tag).admits(.grant))
   }

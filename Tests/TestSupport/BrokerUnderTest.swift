@@ -79,6 +79,9 @@ package final class BrokerUnderTest: MessageBroker {
     process.waitUntilExit()
   }
 
+  /// Makes the broker read its access rules again. Connections and subscriptions stay.
+  package func reload() { _ = Foundation.kill(process.processIdentifier, SIGHUP) }
+
   /// Makes the broker stop, as on a machine without processor time.
   package func pause() { _ = Foundation.kill(process.processIdentifier, SIGSTOP) }
 

@@ -93,6 +93,7 @@ _identityctl_commands=(
   'account rotate;;without=-'
   'fleet status;;'
   'fleet peers;;'
+  'fleet sync;;'
   'fleet keys;;'
   'fleet keygen;site|sender -;'
   'fleet credentials;;'

@@ -92,6 +92,7 @@ set -g __identityctl_commands \
     'account rotate;;without=-;Replace the key of the account; the removed devices do not get it.' \
     'fleet status;;;Show the state of the fleet\'s service, or with --key the reports of a site\'s devices.' \
     'fleet peers;;;Ask the other devices of the account whether they are connected, and show those that are.' \
+    'fleet sync;;;Read the messages of the account at the broker now.' \
     'fleet keys;;;Write the public proof keys of each device of the account, or of a site, for relying parties.' \
     'fleet keygen;site|sender -;;Make the keys of a site or of a sender, and show the setting for its devices.' \
     'fleet credentials;;;Show the user and the password of the account at a broker.'

@@ -23,6 +23,8 @@ struct Answering {
     case invite(JoinCode.Meeting)
     /// The account gets another key, and these devices are removed.
     case rotate(without: Set<DeviceTag>)
+    /// The messages at the broker are read.
+    case sync
     /// The service answers by itself.
     case other
   }
@@ -34,10 +36,8 @@ struct Answering {
   /// The name of the account in identityd; nil for none.
   let name: Text?
   let run: Run
-  /// The devices of the account.
-  let roster: Roster
-  /// Whether the broker has the messages of this device.
-  let isLive: Bool
+  /// The rules.
+  let fleet: Fleet
   /// The state of the service.
   let rows: [(name: String, value: String)]
 
@@ -64,7 +64,7 @@ struct Answering {
       reply.ok()
       return (reply, .invite(meeting))
     case .invite:
-      var (data, expiry) = try Enrolment.invite(to: try requireAccount(), run, devices: roster.devices)
+      var (data, expiry) = try Enrolment.invite(to: try requireAccount(), run, devices: fleet.roster.devices)
       defer { data.wipe() }
       reply.ok()
       reply.attribute("expires", .time(expiry))
@@ -72,9 +72,16 @@ struct Answering {
     case .leave:
       _ = try requireAccount()
       reply.ok()
-      if !isLive { reply.attribute("pending", .yesOrNo(true)) }
+      if fleet.phase != .live { reply.attribute("pending", .yesOrNo(true)) }
       return (reply, .leave)
     case .rotate(let removed): return (.done, .rotate(without: try tags(of: removed)))
+    case .sync:
+      _ = try requireAccount()
+      guard fleet.phase == .live else {
+        throw .refused(
+          code: .unavailable, text: "the broker has not taken this device yet; see 'identityctl fleet status'")
+      }
+      return (.done, .sync)
     case .proofKeys:
       _ = try requireAccount()
       return (.done, .other)
@@ -103,7 +110,7 @@ struct Answering {
       guard device != account.present.device else {
         throw .refused(code: .conflict, text: "\(device) is this device; use 'identityctl account leave'")
       }
-      guard roster[tag]?.kind == .record else {
+      guard fleet.roster[tag]?.kind == .record else {
         throw .refused(code: .notFound, text: "\(device) is not in the account")
       }
       tags.insert(tag)

@@ -26,6 +26,8 @@ enum ControlRequest {
   /// Shows the user and the password of the account at a broker.
   case credentials
 
+  /// Reads the messages at the broker.
+  case sync
   /// Asks the other devices whether they are connected.
   case who
   /// Shows the devices that are connected.
@@ -128,12 +130,13 @@ enum ControlRequest {
           if let device = UUID(value) { return device }
           throw refuse(.notAllowed(name: "after", value: value, allowed: "a UUID"))
         })
-    case "account leave", "fleet status", "fleet who", "fleet peers", "fleet credentials":
+    case "account leave", "fleet status", "fleet sync", "fleet who", "fleet peers", "fleet credentials":
       try check(operands: 0)
       self =
         switch verb {
         case "account leave": .leave
         case "fleet status": .status
+        case "fleet sync": .sync
         case "fleet who": .who
         case "fleet peers": .peers
         default: .credentials

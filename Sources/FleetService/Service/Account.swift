@@ -136,7 +136,8 @@ struct Account {
   /// Returns whether a topic is one of the account.
   func has(_ topic: MessageTopic) -> Bool {
     switch topic {
-    case .device(let id, _), .grant(let id, _), .presence(let id, _), .who(let id): id == membership.account
+    case .device(let id, _), .grant(let id, _), .presence(let id, _), .who(let id), .digest(let id):
+      id == membership.account
     case .invitation, .answer, .report, .tokens, .feedback: false
     }
   }

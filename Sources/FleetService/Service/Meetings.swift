@@ -92,7 +92,7 @@ struct Meetings {
     switch topic {
     case .invitation(let rendezvous), .answer(let rendezvous):
       [joining, inviting].compactMap { $0 }.first { $0.rendezvous == rendezvous }?.key
-    case .device, .grant, .presence, .who, .report, .tokens, .feedback: nil
+    case .device, .grant, .presence, .who, .digest, .report, .tokens, .feedback: nil
     }
   }
 

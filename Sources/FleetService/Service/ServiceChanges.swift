@@ -179,7 +179,7 @@ extension Service {
       guard let link else { return }
       let answering = Answering(
         link: link, account: account, isAnswering: meetings.isAnswering, name: accountName, run: run,
-        roster: fleet.roster, isLive: fleet.phase == .live, rows: report.rows)
+        fleet: fleet, rows: report.rows)
       do throws(DaemonFault) {
         var (reply, consequence) = try answering.carryOut(request)
         var secret: Secret?
@@ -195,6 +195,7 @@ extension Service {
           isStartDue = true
         case .invite(let meeting): reply.attribute("expires", .time(try invite(meeting)))
         case .rotate(let removed): try rotate(without: removed)
+        case .sync: try take(.sync)
         case .other:
           outcome = try answerMore(request).map { ($0, nil) }
           return
