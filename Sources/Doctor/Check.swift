@@ -104,7 +104,7 @@ package struct Check: Sendable {
       "The fleet's service, if it is in use, runs, has its keys and a broker, and speaks for this device alone.",
       facts: [
         .word("service"), .word("state"), .word("broker"), .word("reason"), .number("connected"), .boolean("twin"),
-        .boolean("alone"),
+        .boolean("alone"), .word("password"),
       ]
     ) { FleetFacts($0).finding },
     Check(

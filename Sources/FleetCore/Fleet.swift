@@ -73,6 +73,9 @@ package struct Fleet: Sendable {
   /// Whether the broker has all messages that this device knows, as far as the device can tell.
   package var isSettled: Bool { member?.isSettled ?? true }
 
+  /// Returns what an invitation to this device's own account gives it.
+  package func offered(by invitation: SignedMessage) -> OfferedKey { member?.offered(by: invitation) ?? .nothing }
+
   /// Takes an input and returns the actions that follow.
   package mutating func take(_ input: Input) -> [Action] {
     var actions: [Action] = []

@@ -43,8 +43,6 @@ package enum Pace {
   static let leaving: Delay = 75_000...75_000
   /// Until a device tells the others that it is connected, so that not all answer a question at once.
   static let presence: Delay = 0...2_000
-  /// Until a key is handed to a device.
-  static let grant: Delay = 0...500
   /// Until a device answers the summary of another one with its own.
   static let answeredDigest: Delay = 0...2_000
   /// Until the own record is published again because the summaries differ.
@@ -79,6 +77,15 @@ package enum Pace {
 
   /// Returns the wait before a publication is read back for the attempt-th time, from 0.
   static func readBack(_ attempt: Int) -> Delay { readBacks[min(attempt, readBacks.count - 1)] }
+
+  /// The greatest number of keys that are handed out in a second.
+  static let mostGrants = 100
+
+  /// Returns the wait before a key is handed to a device, after so many others.
+  static func grant(_ place: Int) -> Delay {
+    let second = place / mostGrants * 1_000
+    return second...second + 500
+  }
 
   /// Returns the wait before a device's turn in the comparison, after so many turns since the last change.
   static func digest(_ turns: Int) -> Delay {
@@ -156,7 +163,7 @@ package struct Allowances: Sendable {
     case putBack
     /// Messages that are put back in an hour: 1,000.
     case hourlyPutBack
-    /// Keys that are handed out: 10 a second.
+    /// Keys that are handed out: 100 a second, so that the devices of a large account do not wait for theirs.
     case grant
     /// Readings because of another device's summary: 6 at once, and one in 20 seconds.
     case comparison
@@ -172,7 +179,7 @@ package struct Allowances: Sendable {
     .lastingChange: Allowance(most: 200, refill: 1, interval: 300_000),
     .putBack: Allowance(most: 10, refill: 10, interval: 1_000),
     .hourlyPutBack: Allowance(most: 1_000, refill: 1_000, interval: 3_600_000),
-    .grant: Allowance(most: 10, refill: 10, interval: 1_000),
+    .grant: Allowance(most: Pace.mostGrants, refill: Pace.mostGrants, interval: 1_000),
     .comparison: Allowance(most: 6, refill: 1, interval: 20_000),
     .repetition: Allowance(most: 34, refill: 1, interval: 15_000),
     .presence: Allowance(most: 10, refill: 1, interval: 5_000),

@@ -114,12 +114,19 @@ extension Member {
 
   /// Hands the key to the others, and rotates again if that is necessary.
   mutating func beginEpoch(_ actions: inout [Action]) {
-    for tag in roster.tags.sorted() where sealingEpoch(for: tag) != nil && rotation.grants.isSettled(Grantee(tag: tag))
-    {
-      rotation.grants.schedule(Grantee(tag: tag), attempt: 0, after: Pace.grant, &actions)
+    let waiting = grantees.filter { sealingEpoch(for: $0) != nil && rotation.grants.isSettled(Grantee(tag: $0)) }
+    for (place, tag) in waiting.enumerated() {
+      rotation.grants.schedule(Grantee(tag: tag), attempt: 0, after: Pace.grant(place), &actions)
     }
     renewRemovals(&actions)
     contest(&actions)
+  }
+
+  /// The devices in the order in which they get a key: those that are connected, as far as they tell, then those whose
+  /// records are the latest. A device that is away gets its key when it comes back.
+  private var grantees: [DeviceTag] {
+    let present = present
+    return roster.latestFirst(present) + roster.latestFirst(roster.tags.filter { !present.contains($0) })
   }
 
   /// Rotates again if the device that made the key may have handed it to one that this device had removed.
@@ -271,6 +278,27 @@ extension Member {
     roster.record(of: message.body.author).map { $0.signer == message.signer && !isRemoved($0) } ?? false
   }
 
+  /// Returns the epoch that this device enters with a key of another one, and with the removed devices that the message
+  /// with the key names.
+  private func following(_ number: UInt32, with message: SignedMessage) -> Epoch {
+    let named = message.body.fields[.removed].map { UUID.list($0) } ?? []
+    // The device that made the key may have handed it to a device that it does not name. A full list leaves names out,
+    // and two devices that removed many must not rotate against each other without end.
+    let isContested =
+      named.count < Epoch.mostRemoved
+      && roster.tags.contains { hasRemoved($0) && roster[$0].map { !named.contains($0.body.subject) } ?? false }
+    return Epoch(
+      number: number, former: epoch.number, made: epoch.made, isContested: isContested, removed: removed(naming: named))
+  }
+
+  /// Returns what an invitation to this device's own account gives it, as a key on its topic would.
+  func offered(by invitation: SignedMessage) -> OfferedKey {
+    guard isByMember(invitation) else { return .stranger }
+    guard let number = invitation.body.fields[.epoch].map({ UInt32(bigEndian: $0) }) else { return .nothing }
+    if epoch.admits(number) { return .epoch(following(number, with: invitation)) }
+    return number < epoch.number && rotation.isWanted(number) ? .reading(number) : .nothing
+  }
+
   private mutating func take(_ message: SignedMessage, _ actions: inout [Action]) {
     guard let number = message.grantedEpoch else { return }
     if number > epoch.number, message.epoch == epoch.number {
@@ -282,15 +310,7 @@ extension Member {
       guard isByMember(message) || !roster.isKnown(author) && !epoch.removed.contains(author) else {
         return actions.append(.dropped(.author))
       }
-      let named = message.body.fields[.removed].map { UUID.list($0) } ?? []
-      // The device that made the key may have handed it to a device that it does not name. A full list leaves names out,
-      // and two devices that removed many must not rotate against each other without end.
-      let isContested =
-        named.count < Epoch.mostRemoved
-        && roster.tags.contains { hasRemoved($0) && roster[$0].map { !named.contains($0.body.subject) } ?? false }
-      let next = Epoch(
-        number: number, former: epoch.number, made: epoch.made, isContested: isContested,
-        removed: removed(naming: named))
+      let next = following(number, with: message)
       rotation.pending = next
       actions.append(.takeEpoch(next, message))
     } else if number < epoch.made, number != epoch.former, rotation.isWanted(number) {
@@ -300,6 +320,18 @@ extension Member {
       actions.append(.learnEpoch(number, message))
     }
   }
+}
+
+/// The use of an invitation for a device that is in its account already.
+package enum OfferedKey: Sendable {
+  /// The key of a later epoch, which this device enters.
+  case epoch(Epoch)
+  /// The key of another rotation, to read what it seals.
+  case reading(UInt32)
+  /// None: the device has the key, or its number is not possible.
+  case nothing
+  /// None: no member has signed the invitation, as far as this device knows.
+  case stranger
 }
 
 extension SignedMessage {

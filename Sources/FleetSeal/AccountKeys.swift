@@ -29,15 +29,18 @@ package struct AccountKeys: Sendable {
     return DeviceTag(high: UInt64(bigEndian: hash.prefix(8)), low: UInt64(bigEndian: hash.suffix(8)))
   }
 
-  /// The password of the account at a broker whose users are accounts: 32 letters of base64url.
+  /// Returns the password of the account in an epoch, at a broker whose users are accounts: 32 letters of base64url.
+  ///
+  /// It follows from the key of the epoch, and in the first epoch from the root. So a device that a rotation left out does
+  /// not know the next one.
   ///
   /// A text, because it ends up in the memory of libmosquitto and on the screen of the broker's admin.
-  package var brokerPassword: String {
+  package func brokerPassword(in epoch: EpochKey) -> String {
     var secret = [UInt8](repeating: 0, count: 24)
     defer { unsafe sodium_memzero(&secret, secret.count) }
-    unsafe root.withBytes { root in
+    unsafe (epoch.number == firstEpoch.number ? root : epoch.key).withBytes { key in
       // Fails only for lengths out of range.
-      _ = unsafe crypto_kdf_derive_from_key(&secret, secret.count, 3, "IDfleet1", root)
+      _ = unsafe crypto_kdf_derive_from_key(&secret, secret.count, 3, "IDfleet1", key)
     }
     // The 33rd byte is the zero that ends the text.
     var text = [CChar](repeating: 0, count: 33)

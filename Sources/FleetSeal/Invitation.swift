@@ -17,13 +17,18 @@ package struct Invitation: Sendable {
   package let rosterSize: UInt32
   /// The time after which the invitation is void.
   package let expiry: Timestamp
+  /// The devices that were removed before the epoch.
+  package let removed: [UUID]
 
-  package init(name: Text, root: SecretKey, epoch: EpochKey, rosterSize: UInt32, expiry: Timestamp) {
+  package init(
+    name: Text, root: SecretKey, epoch: EpochKey, rosterSize: UInt32, expiry: Timestamp, removed: [UUID] = []
+  ) {
     self.name = name
     self.root = root
     self.epoch = epoch
     self.rosterSize = rosterSize
     self.expiry = expiry
+    self.removed = removed
   }
 
   /// Reads the fields of an invitation; nil if one is missing, for epoch 0, or without memory for the keys.
@@ -80,6 +85,7 @@ package struct Invitation: Sendable {
     fields[.epochKey] = epoch.key.copy()
     fields[.rosterSize] = rosterSize.bigEndianBytes
     fields[.expiry] = expiry.unsignedMilliseconds.bigEndianBytes
+    fields[.removed] = removed.isEmpty ? nil : removed.flatMap(\.bytes)
     return fields
   }
 }

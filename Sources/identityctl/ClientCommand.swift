@@ -98,7 +98,8 @@ package struct ClientCommand: Sendable {
       "account invite",
       summary: "Invite a device with a code, or write an invitation into a file. A person with either can join.",
       loss: .askIfMore("The content of this file is lost:"),
-      isForFleet: true, answer: .object(.init([.word("code").optional], [.time("expires")]))),
+      isForFleet: true,
+      answer: .object(.init([.word("code").optional], [.time("expires"), .word("password").optional]))),
     ClientCommand(
       "account join", [.optional("CODE")], summary: "Join an account with a code, or by the invitation in a file.",
       loss: .nothing,
@@ -111,7 +112,7 @@ package struct ClientCommand: Sendable {
       "account rotate", [], [.init("without", "UUID[,UUID...]")],
       summary: "Replace the key of the account; the removed devices do not get it.",
       loss: .ask("Earlier invitations end, and the devices of without= are removed from the account."),
-      isForFleet: true, answer: .nothing),
+      isForFleet: true, answer: .object(.init([], [.word("password").optional]))),
     ClientCommand(
       "fleet status", summary: "Show the state of the fleet's service, or with --key the reports of a site's devices.",
       loss: .nothing,
@@ -135,9 +136,11 @@ package struct ClientCommand: Sendable {
       isForFleet: true,
       answer: .object(.init([.word("setting")]))),
     ClientCommand(
-      "fleet credentials", summary: "Show the user and the password of the account at a broker.", loss: .nothing,
-      isForFleet: true,
-      answer: .object(.init([], [.word("user"), .word("password")]))),
+      "fleet credentials", [], [.init("previous", "yes|no")],
+      summary: "Show the user and the password of the account at a broker.", loss: .nothing, isForFleet: true,
+      answer: .either(
+        ifGiven: ["--previous"], .list(.init([], [.word("password")])),
+        otherwise: .object(.init([], [.word("user"), .word("password")])))),
   ]
 
   /// The state of the fleet's service in an answer.
@@ -145,7 +148,7 @@ package struct ClientCommand: Sendable {
     [],
     [.word("state")]
       + [
-        "broker", "reason", "next", "signer", "keys", "removed", "superseded", "join", "join-reason",
+        "broker", "reason", "next", "password", "signer", "keys", "removed", "superseded", "join", "join-reason",
         "invitation", "newcomer", "second-newcomer",
       ].map { .word($0).optional }
       + ["twin", "alone"].map { .boolean($0).optional }

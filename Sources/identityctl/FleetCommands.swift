@@ -49,6 +49,11 @@ extension Program {
         "the broker is not reached, so the other devices do not know it yet: this device leaves as soon as the broker is "
           + "reached, and 'identityctl fleet status' shows when")
     }
+    if content["password"] == "replaced" {
+      complain(
+        "the account has another password at the broker, too: have the broker's admin enter that of 'identityctl fleet "
+          + "credentials'. Until then, the devices use the former one, which a removed device knows")
+    }
     return try show(answer, to: line.words, line, format)
   }
 
@@ -99,7 +104,12 @@ extension Program {
     let patience = try patience(line)
     var connection = try connectToFleet(line, patience)
     let answer = try connection.exchange(RequestLine(words: line.words).takingSecret(), patience)
-    if case .ok = answer.final {
+    if case .ok(let content) = answer.final {
+      if content["password"] == "former" {
+        complain(
+          "the broker has a former password of the account, which the invited device may not know: first have the broker's "
+            + "admin enter that of 'identityctl fleet credentials'")
+      }
       guard let secret = answer.secret else {
         throw Ending(status: ExitStatus.brokenAnswer, text: "the service sent an invitation without its data")
       }

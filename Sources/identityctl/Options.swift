@@ -71,6 +71,11 @@ package enum Options {
         .init("stale", value: "SECONDS", "Show only devices that have sent no report for this time."),
       ]),
     Group(
+      commands: ["fleet credentials"],
+      options: [
+        .init("previous", "Show the passwords of before the last replacement of the account's key.")
+      ], replaced: "previous"),
+    Group(
       commands: ["devices"],
       options: [.init("stale", value: "SECONDS", "Show only devices that were not heard from for this time.")]),
     Group(

@@ -51,6 +51,7 @@ enum Program {
       if line.options["version"] != nil { return write("identityctl \(Version.program)\n") }
       try Options.check(line)
       if line.options["replaces"] != nil { line.words.append("replaces=yes") }
+      if line.options["previous"] != nil { line.words.append("previous=yes") }
       if Options.sendsDryRun(line) { line.words.append("dry-run=yes") }
       _ = try isColoured(line, .output)
       let isForPeople = line.options["json"] == nil && line.options["quiet"] == nil

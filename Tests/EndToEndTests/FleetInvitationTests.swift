@@ -128,34 +128,22 @@ extension FleetServiceTests {
   }
 
   @Test func `the access rules in the manual give the user of an account its own topics alone`() throws {
-    let page = try String(
-      contentsOf: Document.root.appending(path: "packaging/man/identity-fleet.conf.5"), encoding: .utf8)
-    let rules = try #require(page.firstMatch(of: #/tested as access rules\n\.Bd .*\n((?:[^.].*\n)+)\.Ed/#)).1
-    let files = try TemporaryFolder()
-    try files.write("rules", String(rules))
-    try files.write("passwords", "")
-    let broker = try BrokerUnderTest(
-      "allow_anonymous false\nacl_file \(files["rules"])\npassword_file \(files["passwords"])")
-    func admit(_ user: String, _ password: String) throws {
-      #expect(try run(["mosquitto_passwd", "-b", files["passwords"], user, password]).status == 0)
-    }
-    func read(_ account: String, as user: String, _ password: String) throws -> Int {
-      let words = ["mosquitto_sub", "-p", "\(broker.port)", "-u", user, "-P", password, "-W", "1", "-F", "%t"]
-      return try run(words + ["-t", topics(of: account)]).output.split(separator: "\n").count
-    }
-    let devices = try ["desk", "laptop"].map { try device($0, at: broker, "Username=account") }
+    let accounts = try BrokerOfAccounts()
+    let devices = try ["desk", "laptop"].map { try device($0, at: accounts.broker, BrokerOfAccounts.settings) }
     #expect(try devices[0].ask("account create alice") == ["OK"])
     try devices[0].wait(state: "refused")
-    let credentials = try #require(devices[0].ask("fleet credentials")[0].firstMatch(of: /user=(\S+) password=(\S+)/))
-    let (account, password) = (String(credentials.1), String(credentials.2))
-    try admit(account, password)
-    try admit("stranger", "secret")
-    try broker.forget()
-    try devices[0].reload("\(broker.configuration)\nSpread=0\nUsername=account")
+    let credentials = try devices[0].ask("fleet credentials")[0]
+    let password = String(try #require(credentials.firstMatch(of: /password=(\S+)/)).1)
+    let account = try account(of: devices[0])
+    try accounts.admit(account, password)
+    try accounts.admit("stranger", "secret")
+    try accounts.broker.forget()
+    try devices[0].reload("\(accounts.broker.configuration)\nSpread=0\n\(BrokerOfAccounts.settings)")
     try join(devices[1], by: devices[0])
     try agree(devices, on: ["desk", "laptop"])
-    try devices[0].wait("the broker has all records") { try read(account, as: account, password) == 2 }
-    #expect(try read(account, as: "stranger", "secret") == 0)
+    let topics = topics(of: account)
+    try devices[0].wait("the broker has all records") { try accounts.read(topics, as: account, password) == 2 }
+    #expect(try accounts.read(topics, as: "stranger", "secret") == 0)
   }
 
   @Test func `a second device that uses a code is named until the key is replaced`() throws {

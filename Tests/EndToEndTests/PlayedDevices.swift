@@ -55,6 +55,21 @@ struct PlayedDevices {
     return try message(.tombstone, about: device, by: author, signer: signer, fields, counter: 1_000)
   }
 
+  /// Returns the content of a file with an invitation to a key that a device has made, in Base64.
+  func invitation(by place: Int, to epoch: UInt32) throws -> String {
+    let meeting = try #require(JoinCode.Meeting.random())
+    let (device, keys) = devices[place]
+    let body = Body(
+      subject: device, generation: 1, counter: 0, run: Run(high: 1, low: 1), time: Timestamp(milliseconds: 1),
+      author: device, fields: Fields())
+    let soon = Timestamp(milliseconds: Int64(Date(timeIntervalSinceNow: 3_600).timeIntervalSince1970 * 1_000))
+    let invitation = Invitation(
+      name: "alice", root: seal.account.root, epoch: EpochKey(number: epoch, key: try #require(SecretKey.random())),
+      rosterSize: 1, expiry: soon)
+    let message = try #require(invitation.sealed(body, for: meeting, by: keys))
+    return Data(meeting.copy() + message.bytes).base64EncodedString()
+  }
+
   /// Returns a message that a device signs, which may be about any device and in the name of any device.
   ///
   /// - Parameter other: the device on whose topic the message is; by default the subject.

@@ -50,6 +50,36 @@ struct RotationTests {
     #expect(talk.tell(.notWritten(try draft(talk))) == ["wake grant 2 1000...2000"])
   }
 
+  @Test func `the keys of a large account are handed out within ten seconds, to the latest records first`() throws {
+    let others = 500
+    var talk = try Conversation(others: others)
+    let records = try (1...others).map { try talk.record($0, 1, time: Int64($0)) }
+    _ = try talk.becomeLive(records, shown: records)
+    let number = talk.number(0)
+    _ = talk.tell(.rotate(without: []))
+    var clock: [DeviceTag: Int] = [:]
+    for action in talk.fleet.take(.entered(Epoch(number: number, former: 1, made: number))) {
+      if case .wake(.grant(let tag), let delay) = action { clock[tag] = delay.upperBound }
+    }
+    #expect(clock.count == others)
+    let first = Set(talk.speakers.suffix(100).map(\.tag))
+    #expect(Set(clock.filter { $0.value < 1_000 }.keys) == first)
+    // Each second of the clock, the allowance is filled.
+    var (granted, second) = (0, 0)
+    while granted < others {
+      for (tag, time) in clock.sorted(by: { $0.value < $1.value }) where time < (second + 1) * 1_000 {
+        clock[tag] = nil
+        for action in talk.fleet.take(.woke(.grant(tag))) {
+          if case .grant = action { granted += 1 }
+          if case .wake(.grant(tag), let delay) = action { clock[tag] = time + delay.upperBound }
+        }
+      }
+      _ = talk.tell(.woke(.refill(.grant)))
+      second += 1
+      try #require(second <= 10, "\(granted) of \(others)")
+    }
+  }
+
   @Test func `a device whose key takes no box gets none until its record changes`() throws {
     var (talk, number) = try Conversation.rotated()
     let tag = talk.speakers[1].tag

@@ -19,15 +19,19 @@ struct TwinTests {
     return try #require(JSONSerialization.jsonObject(with: Data(outcome.output.utf8)) as? [String: Any])
   }
 
-  @Test func `both derive the same names and the same password`() throws {
+  @Test func `both derive the same names and the same passwords`() throws {
     let account = try Sample.account()
-    let answer = try ask(["do": "account", "root": Self.root, "device": hexadecimal(Sample.device.bytes)])
+    var key = [UInt8](0x60..<0x80)
+    let next = try EpochKey(number: 1 << 16, key: #require(SecretKey(consuming: &key)))
+    let answer = try ask([
+      "do": "account", "root": Self.root, "device": hexadecimal(Sample.device.bytes), "epoch": hexadecimal(0x60..<0x80),
+    ])
     #expect(answer["id"] as? String == "\(account.id)")
     #expect(answer["topic"] as? String == MessageTopic.device(account.id, account.tag(of: Sample.device)).text)
-    let secret = try #require(answer["password"] as? String)
-    let base64 = Data(bytes(secret)).base64EncodedString().replacing("+", with: "-").replacing("/", with: "_")
-    let password = account.brokerPassword
-    #expect(password == base64)
+    let passwords = try #require(answer["passwords"] as? [String]).map { secret in
+      Data(bytes(secret)).base64EncodedString().replacing("+", with: "-").replacing("/", with: "_")
+    }
+    #expect([account.firstEpoch, next].map(account.brokerPassword) == passwords)
   }
 
   @Test func `it reads a record`() throws {

@@ -37,8 +37,12 @@ class Account:
     def __init__(self, root):
         self.topic_key = derive(32, 1, b"IDfleet1", root)
         self.first_epoch = derive(32, 2, b"IDfleet1", root)
-        self.password = derive(24, 3, b"IDfleet1", root)
+        self.root = root
         self.id = keyed(b"account", self.topic_key).hex()
+
+    def password(self, epoch=None):
+        """Returns the password in the epoch of a key, or in the first one."""
+        return derive(24, 3, b"IDfleet1", epoch or self.root)
 
     def topic(self, device, letter="d"):
         tag = keyed(device, self.topic_key).hex()
@@ -135,7 +139,8 @@ def answer(command):
     account = Account(bytes.fromhex(command["root"]))
     if command["do"] == "account":
         device = bytes.fromhex(command["device"])
-        return {"id": account.id, "topic": account.topic(device), "password": account.password.hex()}
+        passwords = [account.password().hex(), account.password(bytes.fromhex(command["epoch"])).hex()]
+        return {"id": account.id, "topic": account.topic(device), "passwords": passwords}
     if command["do"] == "seal":
         body, seed = command["body"], derive(32, 1, b"IDfldev1", bytes.fromhex(command["seed"]))
         public, _ = sodium.crypto_sign_seed_keypair(seed)

@@ -121,6 +121,7 @@ _identityctl_options=(
   '--file=@file;fleet keygen'
   '--key=@file;fleet status'
   '--stale=-;fleet status'
+  '--previous;fleet credentials'
   '--stale=-;devices'
   '--data-file=@file;item add|item put|item update|credential put|key protect|key recover'
   '--allow-empty;item add|item put|item update|credential put'

@@ -119,6 +119,7 @@ set -g __identityctl_options \
     '--file=@file;fleet keygen;Write the private keys to this new file, which only this user can read.' \
     '--key=@file;fleet status;Show the reports of the site\'s devices, with the key of the site in this file.' \
     '--stale=-;fleet status;Show only devices that have sent no report for this time.' \
+    '--previous;fleet credentials;Show the passwords of before the last replacement of the account\'s key.' \
     '--stale=-;devices;Show only devices that were not heard from for this time.' \
     '--data-file=@file;item add|item put|item update|credential put|key protect|key recover;Read the secret from this file, unchanged; - is standard input.' \
     '--allow-empty;item add|item put|item update|credential put;Send an empty secret, too, instead of taking it for a failure.' \

@@ -77,10 +77,10 @@ extension FleetFacts {
     let facts = facts(
       ("service", unit["ActiveState"]), ("state", state), ("broker", words["broker"]), ("reason", words["reason"]),
       ("connected", words["connected"]), ("twin", words["twin"]), ("alone", words["alone"]), ("keys", words["keys"]),
-      ("removed", words["removed"]), ("superseded", words["superseded"]))
+      ("removed", words["removed"]), ("superseded", words["superseded"]), ("password", words["password"]))
     if let refused { return Finding([refused], facts: facts) }
     if let unknown { return Finding(skipped: unknown, facts: facts) }
-    let faults = [stopped ?? connection ?? membership, storage, twin, loneliness, leak]
+    let faults = [stopped ?? connection ?? membership, storage, twin, loneliness, leak, formerPassword]
     return Finding(faults.compactMap { $0 }, facts: facts)
   }
 
@@ -114,7 +114,9 @@ extension FleetFacts {
       // A reload reads the configuration, but only a restart passes the credential anew.
       let source =
         passwordFile.map { "the password is the credential in \($0)" }
-        ?? "without the credential fleet.password, the password is that of the account, which the broker has to know"
+        ?? "without the credential fleet.password, the password is that of the account, which the broker has to know. If "
+        + "the key of the account was replaced while this device was away, \(client.fleetNamed("account", "join")) with "
+        + "--file= takes the present one from an invitation that another device of the account has written since"
       return .failure(
         "\(broker) refuses the user or the password: \(reason ?? "unknown reason"); \(source)",
         client.fleetRemedy("credentials"), manager.remedy("restart", Self.service))
@@ -170,6 +172,16 @@ extension FleetFacts {
       "a second device, \(newcomer), has used the code of an invitation, and has the keys of the account. If one of the "
         + "two is not yours, \(client.fleetNamed("account", "rotate")) replaces the keys; with without=UUID, it removes the "
         + "device, too, if \(client.named("devices")) lists it", mend: [status])
+  }
+
+  /// The warning that the broker does not have the password of the present key.
+  private var formerPassword: Finding.Fault? {
+    guard words["password"] == "former" else { return nil }
+    return .warning(
+      "this device uses the former password of the account at the broker, which a device that was removed since knows, "
+        + "too. Have the broker's admin enter the one that \(client.fleetNamed("fleet", "credentials")) shows. A reload of the "
+        + "service tries it",
+      mend: [client.fleetRemedy("credentials"), manager.remedy("reload", Self.service)])
   }
 
   private var loneliness: Finding.Fault? {

@@ -38,6 +38,10 @@ struct Answering {
   let run: Run
   /// The rules.
   let fleet: Fleet
+  /// Whether this device shows the broker the password of its account.
+  let hasPassword: Bool
+  /// Whether this device uses a former password of its account.
+  let hasFormerPassword: Bool
   /// The state of the service.
   let rows: [(name: String, value: String)]
 
@@ -50,8 +54,14 @@ struct Answering {
       try Enrolment(link: link, present: name).create(name)
       return (.done, .start)
     case .join(let invitation):
-      try requireNoAccount()
-      let name = try Enrolment(link: link, present: name).join(invitation)
+      let enrolment = Enrolment(link: link, present: name)
+      let name: Text
+      if let account, !isAnswering {
+        name = try enrolment.renewKey(of: account, by: invitation, fleet)
+      } else {
+        try requireNoAccount()
+        name = try enrolment.join(invitation)
+      }
       reply.ok()
       reply.attribute("account", .text(name))
       return (reply, .start)
@@ -68,13 +78,17 @@ struct Answering {
       defer { data.wipe() }
       reply.ok()
       reply.attribute("expires", .time(expiry))
+      if hasFormerPassword { reply.attribute("password", .string("former")) }
       return (reply, .show(Secret(data.span)))
     case .leave:
       _ = try requireAccount()
       reply.ok()
       if fleet.phase != .live { reply.attribute("pending", .yesOrNo(true)) }
       return (reply, .leave)
-    case .rotate(let removed): return (.done, .rotate(without: try tags(of: removed)))
+    case .rotate(let removed):
+      reply.ok()
+      if hasPassword { reply.attribute("password", .string("replaced")) }
+      return (reply, .rotate(without: try tags(of: removed)))
     case .sync:
       _ = try requireAccount()
       guard fleet.phase == .live else {
@@ -92,11 +106,19 @@ struct Answering {
         reply.attribute(name, .string(value))
       }
       reply.ok()
-    case .credentials:
-      let keys = try requireAccount().seal.account
+    case .credentials(let isPrevious):
+      let account = try requireAccount()
+      let passwords = account.passwordEpochs.map(account.seal.account.brokerPassword)
+      guard !isPrevious || passwords.count > 1 else {
+        throw .refused(code: .notFound, text: "the key of the account was never replaced, so it has one password only")
+      }
+      for password in passwords.dropFirst() where isPrevious {
+        reply.row()
+        reply.attribute("password", .string(password))
+      }
       reply.ok()
-      reply.attribute("user", .string("\(keys.id)"))
-      reply.attribute("password", .string(keys.brokerPassword))
+      reply.attribute("user", .string("\(account.seal.account.id)"))
+      if !isPrevious { reply.attribute("password", .string(passwords[0])) }
     }
     return (reply, .none)
   }

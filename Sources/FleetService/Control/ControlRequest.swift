@@ -23,9 +23,8 @@ enum ControlRequest {
   case join(Secret)
   /// Shows the state of the service.
   case status
-  /// Shows the user and the password of the account at a broker.
-  case credentials
-
+  /// Shows the user and the password of the account at a broker, or those of before the last rotation.
+  case credentials(isPrevious: Bool)
   /// Reads the messages at the broker.
   case sync
   /// Asks the other devices whether they are connected.
@@ -130,7 +129,14 @@ enum ControlRequest {
           if let device = UUID(value) { return device }
           throw refuse(.notAllowed(name: "after", value: value, allowed: "a UUID"))
         })
-    case "account leave", "fleet status", "fleet sync", "fleet who", "fleet peers", "fleet credentials":
+    case "fleet credentials":
+      try check(operands: 0, "previous")
+      let value = attributes["previous"].map { parser.text($0, in: span) } ?? "no"
+      guard value == "yes" || value == "no" else {
+        throw refuse(.notAllowed(name: "previous", value: value, allowed: "yes or no"))
+      }
+      self = .credentials(isPrevious: value == "yes")
+    case "account leave", "fleet status", "fleet sync", "fleet who", "fleet peers":
       try check(operands: 0)
       self =
         switch verb {
@@ -138,8 +144,7 @@ enum ControlRequest {
         case "fleet status": .status
         case "fleet sync": .sync
         case "fleet who": .who
-        case "fleet peers": .peers
-        default: .credentials
+        default: .peers
         }
     default: throw .unknownVerb(Text(verb))
     }

@@ -27,6 +27,45 @@ struct Enrolment {
   ///
   /// - Returns: the name of the account.
   func join(_ invitation: Secret) throws(DaemonFault) -> Text {
+    let (content, _) = try Self.opened(invitation)
+    try enter(content)
+    return content.name
+  }
+
+  /// Takes the present key of the account that this device is in from an invitation. Without it, a device that was away
+  /// while the key was replaced may lack the password with which it would get the key.
+  ///
+  /// - Parameter fleet: the rules, which decide about the key as about one from the broker.
+  /// - Returns: the name of the account.
+  func renewKey(of account: Account, by invitation: Secret, _ fleet: Fleet) throws(DaemonFault) -> Text {
+    let (content, message) = try Self.opened(invitation)
+    guard try Self.made(AccountKeys(root: content.root)).id == account.seal.account.id else {
+      throw .refused(
+        code: .conflict,
+        text: "this device is in the account \(account.name), and the invitation is to another one; leave the account "
+          + "first with 'identityctl account leave'")
+    }
+    switch fleet.offered(by: message) {
+    case .epoch(let next): try link.putEpochs(account.epochs.entering(next, content.epoch.key))
+    case .reading(let number) where account.key(of: number) == nil && number != account.seal.account.firstEpoch.number:
+      try link.putEpochs(account.epochs.learning(number, content.epoch.key))
+    case .reading, .nothing:
+      throw .refused(
+        code: .conflict,
+        text: "this device is in the account \(account.name) already, and the key of the invitation is not a later one")
+    case .stranger:
+      throw .refused(
+        code: .conflict,
+        text: "no device that this one knows as a member has signed the invitation; write another one on a device that "
+          + "'identityctl devices' lists here")
+    }
+    return account.name
+  }
+
+  /// Opens an invitation of a file.
+  private static func opened(
+    _ invitation: Secret
+  ) throws(DaemonFault) -> (content: Invitation, message: SignedMessage) {
     let meetingLength = JoinCode.Meeting.length
     var secret: [UInt8] = []
     secret.reserveCapacity(meetingLength)
@@ -36,20 +75,19 @@ struct Enrolment {
         if index < meetingLength { secret.append(bytes[index]) } else { sealed.append(bytes[index]) }
       }
     }
-    guard let meeting = JoinCode.Meeting(consuming: &secret) else { throw Self.invalid }
+    guard let meeting = JoinCode.Meeting(consuming: &secret) else { throw invalid }
     var message: SignedMessage
     do throws(Rejection) {
       message = try meeting.key.open(sealed, on: .invitation(meeting.rendezvous))
     } catch {
-      throw Self.invalid
+      throw invalid
     }
-    guard let content = Invitation(taking: &message.body.fields) else { throw Self.invalid }
+    guard let content = Invitation(taking: &message.body.fields) else { throw invalid }
     guard content.expiry.milliseconds > Clock.realtimeMilliseconds else {
       throw .refused(
         code: .conflict, text: "the invitation has expired, or the clock is wrong; ask for another invitation")
     }
-    try enter(content)
-    return content.name
+    return (content, message)
   }
 
   /// Stores the keys of an invitation.
@@ -117,7 +155,7 @@ struct Enrolment {
       fields: Fields())
     let invitation = Invitation(
       name: account.name, root: account.seal.account.root, epoch: account.presentKey, rosterSize: UInt32(devices),
-      expiry: expiry)
+      expiry: expiry, removed: account.epochs.present.removed)
     return (try made(invitation.sealed(body, for: meeting, by: account.keys)), expiry)
   }
 

@@ -113,6 +113,18 @@ struct Account {
   /// The key of the present epoch.
   var presentKey: EpochKey { key(of: epochs.present.number) ?? seal.account.firstEpoch }
 
+  /// The epochs whose passwords a broker may have: the present one, then those before it, the latest first, and those of
+  /// other rotations. The admin of the broker enters another password some time after a rotation.
+  var passwordEpochs: [EpochKey] {
+    let present = presentKey
+    let first = seal.account.firstEpoch
+    // An invitation to the first epoch has its key, which is stored, too.
+    let known = [first] + epochs.keys.filter { $0.number != first.number }
+    let others = known.filter { $0.number != present.number }
+    let former = others.filter { !epochs.learned.contains($0.number) }.sorted { $0.number > $1.number }
+    return [present] + former + others.filter { epochs.learned.contains($0.number) }
+  }
+
   /// Returns the key of an epoch after the first; nil if it is not known.
   func key(of number: UInt32) -> EpochKey? { epochs.keys.first { $0.number == number } }
 

@@ -23,6 +23,16 @@ final class Broker {
   private var filters: [String: TopicFilter] = [:]
   /// The will of the next connection.
   private var will: Publication?
+  /// The epochs whose passwords are not tried yet, the next one last.
+  private var untried: [EpochKey] = []
+  /// The number of the epoch whose password is in use; nil without a connection, and if the user is not the account.
+  private var passwordEpoch: UInt32?
+  /// The number of the epoch whose password a broker has accepted last; nil if none has.
+  private var acceptedEpoch: UInt32?
+  /// How many passwords were tried since one was accepted, so that the next attempt goes on with others.
+  private var triedPasswords = 0
+  /// The greatest number of passwords that one attempt tries in turn, besides the present one and the last accepted one.
+  private static let passwordsInTurn = 3
   /// The broker in use, or the last one that was tried; nil before the first attempt.
   private(set) var pattern: BrokerPattern?
 
@@ -48,7 +58,7 @@ final class Broker {
   }
 
   /// Starts to connect to the next broker, as a newcomer without an account. Returns the reason if that is impossible.
-  func connect(as account: AccountKeys?) -> String? {
+  func connect(as account: Account?) -> String? {
     guard !configuration.brokers.isEmpty else { return "no broker is configured; set Broker= in identity-fleet.conf" }
     let pattern = configuration.brokers[next % configuration.brokers.count]
     self.pattern = pattern
@@ -56,9 +66,54 @@ final class Broker {
     guard account != nil || configuration.user != .account && !pattern.dependsOnAccount else {
       return "this broker lets no newcomers in, as its user or its address depends on the account; join with a file"
     }
-    defer { will = nil }
+    untried = passwords(of: account).reversed()
+    return connect(to: pattern, as: account)
+  }
+
+  /// Returns the epochs whose passwords an attempt tries, in their order. A few at once, since a broker may ban a user who
+  /// tries many.
+  private func passwords(of account: Account?) -> [EpochKey] {
+    guard configuration.user == .account, let epochs = account?.passwordEpochs, let present = epochs.first else {
+      return []
+    }
+    let accepted = epochs.dropFirst().filter { $0.number == acceptedEpoch }
+    let others = Array(epochs.dropFirst().filter { $0.number != acceptedEpoch })
+    let start = others.isEmpty ? 0 : triedPasswords % others.count
+    let turn = (others[start...] + others[..<start]).prefix(Self.passwordsInTurn)
+    triedPasswords += turn.count
+    return [present] + accepted + turn
+  }
+
+  /// The outcome of a refused password.
+  enum Refused {
+    /// The broker is asked with another password.
+    case connecting
+    /// The attempt with another password is impossible, with the reason.
+    case failed(String)
+    /// All passwords of the attempt were tried.
+    case refused
+  }
+
+  /// Connects with the password of another epoch, which the broker may still have.
+  func connectWithAnotherPassword(as account: Account?) -> Refused {
+    guard let pattern, !untried.isEmpty else { return .refused }
+    close()
+    return connect(to: pattern, as: account).map { .failed($0) } ?? .connecting
+  }
+
+  /// Notes that the broker has let this device in.
+  func noteConnected() {
+    acceptedEpoch = passwordEpoch
+    (triedPasswords, untried) = (0, [])
+  }
+
+  private func connect(to pattern: BrokerPattern, as account: Account?) -> String? {
     do {
-      connection = try BrokerConnection(to: access(to: pattern, as: account))
+      let epoch = untried.popLast()
+      passwordEpoch = epoch?.number
+      var access = access(to: pattern, as: account, epoch)
+      access.will = will
+      connection = try BrokerConnection(to: access)
       try listen()
       return nil
     } catch {
@@ -67,10 +122,10 @@ final class Broker {
     }
   }
 
-  private func access(to pattern: BrokerPattern, as account: AccountKeys?) -> BrokerAccess {
-    let (host, port) = pattern.address(for: account?.id)
+  private func access(to pattern: BrokerPattern, as account: Account?, _ epoch: EpochKey?) -> BrokerAccess {
+    let keys = account?.seal.account
+    let (host, port) = pattern.address(for: keys?.id)
     var access = BrokerAccess(host: host, port: port, protection: .none, keepAlive: configuration.keepAlive)
-    access.will = will
     if pattern.isEncrypted {
       let file = configuration.certificate ?? credentials.path(of: "fleet.crt")
       let key = configuration.certificateKey ?? credentials.path(of: "fleet.key")
@@ -80,20 +135,35 @@ final class Broker {
     switch configuration.user {
     case nil: break
     case .account:
-      access.user = account.map { BrokerAccess.User(name: "\($0.id)", password: $0.brokerPassword) }
+      access.user = keys.map { keys in
+        BrokerAccess.User(name: "\(keys.id)", password: epoch.map(keys.brokerPassword))
+      }
     case .named(let name): access.user = BrokerAccess.User(name: name, password: credentials.password)
     }
     return access
   }
 
   /// Makes another connection to the broker in use, or else to the first one; nil if none is configured.
-  func another(as account: AccountKeys?) throws(SystemError) -> BrokerConnection? {
+  func another(as account: Account?) throws(SystemError) -> BrokerConnection? {
     guard let pattern = pattern ?? configuration.brokers.first else { return nil }
-    return try BrokerConnection(to: access(to: pattern, as: account))
+    let epochs = account?.passwordEpochs ?? []
+    let epoch = epochs.first { $0.number == acceptedEpoch } ?? epochs.first
+    return try BrokerConnection(to: access(to: pattern, as: account, epoch))
+  }
+
+  /// Whether the password in use is not that of the present epoch.
+  func usesFormerPassword(of account: Account?) -> Bool {
+    guard let passwordEpoch, let account else { return false }
+    return passwordEpoch != account.presentKey.number
   }
 
   /// Ends the connection.
   func disconnect() {
+    close()
+    (will, untried, passwordEpoch) = (nil, [], nil)
+  }
+
+  private func close() {
     // The source first: its descriptor belongs to the connection.
     source = nil
     connection = nil

@@ -92,7 +92,8 @@ package final class Service {
     turn { () throws(DaemonFault) in
       guard link != nil, let broker else { return }
       if configuration.settings != former.settings { try take(.configured(configuration.settings)) }
-      if configuration.access != former.access {
+      // A broker that has got the present password may leave a connection with the former one alone.
+      if configuration.access != former.access || broker.usesFormerPassword(of: account) {
         broker.use(configuration)
         try take(.disconnected)
       }

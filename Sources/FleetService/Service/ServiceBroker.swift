@@ -9,7 +9,7 @@ import Mosquitto
 extension Service {
   /// Connects to the next broker.
   func connectToBroker() {
-    guard let reason = broker?.connect(as: account?.seal.account) else { return }
+    guard let reason = broker?.connect(as: account) else { return }
     noteEnd(reason)
     inputs.append(.disconnected)
   }
@@ -31,7 +31,9 @@ extension Service {
     guard let broker else { return }
     while let report = broker.nextReport() {
       switch report {
-      case .connected: try take(.connected)
+      case .connected:
+        broker.noteConnected()
+        try take(.connected)
       case .subscribed(let text): if let filter = broker.takeFilter(text) { try take(.subscribed(filter)) }
       case .received(let delivery): try hear(delivery)
       case .denied(let text) where MessageTopic(parsing: text).map(offering.has) == true:
@@ -39,7 +41,12 @@ extension Service {
         _ = broker.takeFilter(text)
         warnOnce("the broker denies the subscription to \(text)")
       case .denied(let text): try lose(broker, .disconnected, "the broker denies the subscription to \(text)")
-      case .refused(let reason): try lose(broker, .refused, reason)
+      case .refused(let reason):
+        switch broker.connectWithAnotherPassword(as: account) {
+        case .connecting: return
+        case .failed(let text): try lose(broker, .disconnected, text)
+        case .refused: try lose(broker, .refused, reason)
+        }
       case .ended(let text):
         let trouble = BrokerTrouble(text: text, wasConnected: fleet.phase.isConnected)
         try lose(broker, .disconnected, "\(trouble)")

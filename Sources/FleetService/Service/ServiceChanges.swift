@@ -179,7 +179,8 @@ extension Service {
       guard let link else { return }
       let answering = Answering(
         link: link, account: account, isAnswering: meetings.isAnswering, name: accountName, run: run,
-        fleet: fleet, rows: report.rows)
+        fleet: fleet, hasPassword: configuration.user == .account,
+        hasFormerPassword: broker?.usesFormerPassword(of: account) == true, rows: report.rows)
       do throws(DaemonFault) {
         var (reply, consequence) = try answering.carryOut(request)
         var secret: Secret?

@@ -145,7 +145,7 @@ extension Service {
   func readReports(for site: ReaderID) throws(Refusal) -> Reply {
     let made: BrokerConnection?
     do throws(SystemError) {
-      made = try broker?.another(as: account?.seal.account)
+      made = try broker?.another(as: account)
     } catch {
       throw .unavailable("\(error)")
     }

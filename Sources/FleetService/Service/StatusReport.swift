@@ -54,6 +54,7 @@ struct StatusReport {
     if let pattern = broker?.pattern { words.append(("broker", "\(pattern)")) }
     if let reason = storeReason ?? reason { words.append(("reason", reason)) }
     if state == .waiting || state == .refused, let nextAttempt { words.append(("next", "\(nextAttempt)")) }
+    if fleet.phase.isConnected, broker?.usesFormerPassword(of: account) == true { words.append(("password", "former")) }
     if let account { words.append(("signer", "\(Base64Text.encoded(account.keys.signingKey.bytes))")) }
     if let lack { words.append(lack.word) }
     words += meetings
