@@ -17,7 +17,7 @@ package struct JoinCode: Equatable, Sendable, CustomStringConvertible {
     /// The cause and the remedy.
     package var description: String {
       switch self {
-      case .length: "a code has 16 letters and digits, like 7KQ2-M4XD-9TRW-A3ZF; enter it again"
+      case .length: "a code has 16 letters and digits, like 7KQ2-M4XD-9TRW-A3Z9; enter it again"
       case .character: "a code has only letters and digits, and no U; enter it again"
       case .mistyped: "the code is mistyped; compare it with the one at the other device, and enter it again"
       }

@@ -114,6 +114,14 @@ package struct ClientCommand: Sendable {
       loss: .ask("Earlier invitations end, and the devices of without= are removed from the account."),
       isForFleet: true, answer: .object(.init([], [.word("password").optional]))),
     ClientCommand(
+      "fleet setup", [.required("BROKER")],
+      summary: "Name a broker to the fleet's service, have the service try the broker, and enable the service.",
+      loss: .askIfMore("The content of this file is lost:"), isForFleet: true,
+      answer: .either(
+        ifGiven: ["--create", "--join", "--file"],
+        .object(.init([], [.word("account").optional, .number("devices").optional])),
+        otherwise: .object(.init([], [.word("outcome"), .word("configuration"), .word("reason").optional])))),
+    ClientCommand(
       "fleet status", summary: "Show the state of the fleet's service, or with --key the reports of a site's devices.",
       loss: .nothing,
       isForFleet: true, answer: .either(ifGiven: ["--key"], .list(report), otherwise: .properties(state))),

@@ -20,6 +20,7 @@ extension Program {
     let name = line.words.prefix(2).joined(separator: " ").lowercased()
     guard let command = ClientCommand.all.first(where: { $0.words == name && $0.isForFleet }) else { return nil }
     let format = try UUIDFormat(named: line.options["format"] ?? "hyphen")
+    if name == "fleet setup" { return try setUpFleet(line, format) }
     if name == "fleet keygen" { return try makeKeys(line, format) }
     if name == "fleet keys" { return try writeFleetKeys(line, format) }
     if name == "fleet peers" { return try showPeers(line, format) }

@@ -52,8 +52,16 @@ package enum Options {
         .init("field", value: "NAME", "Read VALUE from the line NAME=value or NAME: value of the file."),
       ]),
     Group(
-      commands: ["account invite", "account join"],
+      commands: ["account invite", "account join", "fleet setup"],
       options: [.init("file", value: "PATH", "Write the invitation to this file, or read it from there.")]),
+    Group(
+      commands: ["fleet setup"],
+      options: [
+        .init("ca-file", value: "PATH", "Trust the authorities with these certificates, or the broker's own one."),
+        .init("password-file", value: "PATH", "Read the password from this file; - is standard input."),
+        .init("create", value: "NAME", "Make an account afterwards."),
+        .init("join", value: "CODE", "Join an account with a code afterwards; - is a code on standard input."),
+      ]),
     Group(
       commands: ["account invite"],
       options: [
@@ -123,7 +131,7 @@ package enum Options {
         .init("output", value: "FILE", "Replace FILE atomically with the metrics, readable by all users."),
       ]),
     Group(
-      commands: ["backup", "restore", "account invite", "account join"],
+      commands: ["backup", "restore", "account invite", "account join", "fleet setup"],
       options: [
         .init("passphrase-fd", value: "N", "Read the passphrase from file descriptor N instead of the terminal.")
       ]),
@@ -156,13 +164,12 @@ package enum Options {
     if line.options["timeout"] != nil, words.first == "monitor" {
       throw CommandLine.UsageError("option '--timeout' is not for 'monitor', which only the user ends")
     }
-    for group in groups where !group.commands.isEmpty {
-      guard !applies(group, to: words) else { continue }
-      let others = groups.filter { $0.commands.isEmpty || applies($0, to: words) }.flatMap(\.options).map(\.name)
-      if let option = group.options.first(where: { line.options[$0.name] != nil && !others.contains($0.name) }) {
-        let commands = groups.filter { $0.options.contains { $0.name == option.name } }.flatMap(\.commands)
-        throw CommandLine.UsageError("option '--\(option.name)' is only for \(list(commands))")
-      }
+    // Most command lines have no option, and their commands need not be compared with those of all groups.
+    guard !line.options.isEmpty else { return }
+    let allowed = Set(applicable(to: words).map(\.name))
+    for option in known where line.options[option.name] != nil && !allowed.contains(option.name) {
+      let commands = groups.filter { $0.options.contains { $0.name == option.name } }.flatMap(\.commands)
+      throw CommandLine.UsageError("option '--\(option.name)' is only for \(list(commands))")
     }
   }
 
@@ -181,8 +188,11 @@ package enum Options {
   /// The words that can name a command, in lower case.
   private static func commandWords(_ words: [String]) -> [String] { words.prefix(2).map { $0.lowercased() } }
 
+  /// Whether a group is for a command. The name of a command has one word or two.
   private static func applies(_ group: Group, to words: [String]) -> Bool {
-    group.commands.contains { command in words.starts(with: command.split(separator: " ").map(String.init)) }
+    guard let first = words.first else { return false }
+    let both = words.prefix(2).joined(separator: " ")
+    return group.commands.contains { $0 == first || $0 == both }
   }
 
   /// Returns the groups of options that only the given command and its like take.

@@ -78,7 +78,8 @@ struct MigrateFileTests {
     let daemon = try DaemonUnderTest().start()
     let result = try migrate(daemon, Data(Self.uuid.utf8), words + ["--file=FILE"])
     #expect(result.status == 2, "\(result)")
-    let commands = "'migrate device', 'migrate installation', 'account invite', 'account join' and 'fleet keygen'"
+    let fleet = "'account invite', 'account join', 'fleet setup' and 'fleet keygen'"
+    let commands = "'migrate device', 'migrate installation', \(fleet)"
     #expect(result.errors.contains("'--file' is only for \(commands)"), "\(result)")
   }
 

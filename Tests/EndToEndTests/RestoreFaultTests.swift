@@ -113,7 +113,7 @@ struct RestoreFaultTests {
       (["backup", "a", "--adopt-device"], "'--adopt-device' is only for 'restore'"),
       (
         ["status", "--passphrase-fd=3"],
-        "'--passphrase-fd' is only for 'backup', 'restore', 'account invite' and 'account join'"
+        "'--passphrase-fd' is only for 'backup', 'restore', 'account invite', 'account join' and 'fleet setup'"
       ),
       (["backup", "a", "--passphrase-fd="], "number of an open file descriptor"),
       (["backup", "a", "--passphrase-fd=-1"], "number of an open file descriptor"),

@@ -90,6 +90,7 @@ set -g __identityctl_commands \
     'account join;-;;Join an account with a code, or by the invitation in a file.' \
     'account leave;;;Leave the account; the other devices remove this one from their lists.' \
     'account rotate;;without=-;Replace the key of the account; the removed devices do not get it.' \
+    'fleet setup;-;;Name a broker to the fleet\'s service, have the service try the broker, and enable the service.' \
     'fleet status;;;Show the state of the fleet\'s service, or with --key the reports of a site\'s devices.' \
     'fleet peers;;;Ask the other devices of the account whether they are connected, and show those that are.' \
     'fleet sync;;;Read the messages of the account at the broker now.' \
@@ -114,7 +115,11 @@ set -g __identityctl_options \
     '--epoch=-;monitor|wait;The epoch of SEQ; if another has begun, events may have been missed.' \
     '--file=@file;migrate device|migrate installation;Read VALUE from this file; - is standard input.' \
     '--field=-;migrate device|migrate installation;Read VALUE from the line NAME=value or NAME: value of the file.' \
-    '--file=@file;account invite|account join;Write the invitation to this file, or read it from there.' \
+    '--file=@file;account invite|account join|fleet setup;Write the invitation to this file, or read it from there.' \
+    '--ca-file=@file;fleet setup;Trust the authorities with these certificates, or the broker\'s own one.' \
+    '--password-file=@file;fleet setup;Read the password from this file; - is standard input.' \
+    '--create=-;fleet setup;Make an account afterwards.' \
+    '--join=-;fleet setup;Join an account with a code afterwards; - is a code on standard input.' \
     '--no-passphrase;account invite;Write the invitation without a passphrase: a person with the file can join.' \
     '--file=@file;fleet keygen;Write the private keys to this new file, which only this user can read.' \
     '--key=@file;fleet status;Show the reports of the site\'s devices, with the key of the site in this file.' \
@@ -135,7 +140,7 @@ set -g __identityctl_options \
     '--openmetrics;stats|check;Write the metrics in the OpenMetrics 1.0 format.' \
     '--prometheus;stats|check;Write the metrics in the Prometheus text format, for node_exporter\'s textfile collector.' \
     '--output=@file;stats|check;Replace FILE atomically with the metrics, readable by all users.' \
-    '--passphrase-fd=-;backup|restore|account invite|account join;Read the passphrase from file descriptor N instead of the terminal.' \
+    '--passphrase-fd=-;backup|restore|account invite|account join|fleet setup;Read the passphrase from file descriptor N instead of the terminal.' \
     '--dry-run;seal|machine acknowledge|renew|app forget|account set|account clear|devices forget|item delete|version report|token delete|key recover|backup|restore;Change nothing; only show what would change.' \
     '--replaces;renew;The same as replaces=yes: end the former identifier, although this may be a copy.' \
     '--adopt-device;restore;Adopt the backup\'s device identifier on another machine.'

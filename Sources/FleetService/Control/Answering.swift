@@ -99,7 +99,7 @@ struct Answering {
     case .proofKeys:
       _ = try requireAccount()
       return (.done, .other)
-    case .who, .peers, .readReports, .reports: return (.done, .other)
+    case .who, .peers, .readReports, .reports, .tryBrokers, .triedBrokers: return (.done, .other)
     case .status:
       for (name, value) in rows {
         reply.row()

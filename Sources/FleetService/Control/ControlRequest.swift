@@ -35,6 +35,10 @@ enum ControlRequest {
   case readReports(ReaderID)
   /// Shows the next reports of a reading.
   case reports(UInt64)
+  /// Tries to connect with the configured brokers.
+  case tryBrokers
+  /// Shows the outcomes of the trial so far.
+  case triedBrokers
   /// Shows the public proof keys of the next devices, in the order of their identifiers.
   case proofKeys(after: UUID?)
 
@@ -136,7 +140,7 @@ enum ControlRequest {
         throw refuse(.notAllowed(name: "previous", value: value, allowed: "yes or no"))
       }
       self = .credentials(isPrevious: value == "yes")
-    case "account leave", "fleet status", "fleet sync", "fleet who", "fleet peers":
+    case "account leave", "fleet status", "fleet sync", "fleet who", "fleet peers", "fleet try", "fleet tried":
       try check(operands: 0)
       self =
         switch verb {
@@ -144,6 +148,8 @@ enum ControlRequest {
         case "fleet status": .status
         case "fleet sync": .sync
         case "fleet who": .who
+        case "fleet try": .tryBrokers
+        case "fleet tried": .triedBrokers
         default: .peers
         }
     default: throw .unknownVerb(Text(verb))

@@ -36,6 +36,9 @@ final class Broker {
   /// The broker in use, or the last one that was tried; nil before the first attempt.
   private(set) var pattern: BrokerPattern?
 
+  /// The reason why there is no connection without `Broker=`.
+  static let unconfigured = "no broker is configured; run 'identityctl fleet setup mqtts://USER@HOST'"
+
   /// Creates the place for a connection.
   ///
   /// - Parameter hear: called when reports have arrived; takes them with ``nextReport()``.
@@ -59,7 +62,7 @@ final class Broker {
 
   /// Starts to connect to the next broker, as a newcomer without an account. Returns the reason if that is impossible.
   func connect(as account: Account?) -> String? {
-    guard !configuration.brokers.isEmpty else { return "no broker is configured; set Broker= in identity-fleet.conf" }
+    guard !configuration.brokers.isEmpty else { return Self.unconfigured }
     let pattern = configuration.brokers[next % configuration.brokers.count]
     self.pattern = pattern
     next = (next + 1) % configuration.brokers.count
@@ -145,7 +148,13 @@ final class Broker {
 
   /// Makes another connection to the broker in use, or else to the first one; nil if none is configured.
   func another(as account: Account?) throws(SystemError) -> BrokerConnection? {
-    guard let pattern = pattern ?? configuration.brokers.first else { return nil }
+    try (pattern ?? configuration.brokers.first).map { (pattern) throws(SystemError) in
+      try another(to: pattern, as: account)
+    }
+  }
+
+  /// Makes another connection to a broker.
+  func another(to pattern: BrokerPattern, as account: Account?) throws(SystemError) -> BrokerConnection {
     let epochs = account?.passwordEpochs ?? []
     let epoch = epochs.first { $0.number == acceptedEpoch } ?? epochs.first
     return try BrokerConnection(to: access(to: pattern, as: account, epoch))

@@ -51,6 +51,8 @@ package final class Service {
   var meetings = Meetings()
   var offering = Offering()
   var readings = SiteReadings()
+  /// The trial of the configured brokers; nil without one.
+  var trial: BrokerTrial?
   /// Whether the state is to be read again at the end of the turn.
   var isStartDue = false
   /// The least generation of this device, if the broker has shown that it was in the account before.
@@ -89,6 +91,7 @@ package final class Service {
   package func use(_ configuration: FleetConfiguration) {
     let former = self.configuration
     self.configuration = configuration
+    trial = nil
     turn { () throws(DaemonFault) in
       guard link != nil, let broker else { return }
       if configuration.settings != former.settings { try take(.configured(configuration.settings)) }
@@ -108,6 +111,7 @@ package final class Service {
   package func stop() {
     broker?.disconnect()
     readings.end()
+    trial = nil
   }
 
   // MARK: Turns

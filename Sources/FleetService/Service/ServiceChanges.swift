@@ -167,6 +167,8 @@ extension Service {
     case .readReports(let site): return Result { () throws(Refusal) in try readReports(for: site) }
     case .reports(let number): return Result { () throws(Refusal) in try reports(of: number) }
     case .proofKeys(let last): return .success(proofKeys(after: last))
+    case .tryBrokers: return Result { () throws(Refusal) in try tryBrokers() }
+    case .triedBrokers: return .success(triedBrokers())
     default: return .success(peers)
     }
   }

@@ -17,6 +17,8 @@ extension Service {
     case network
     /// The proof keys of this device are read.
     case proofKeys
+    /// The trial of the brokers ends, because its client has gone.
+    case trial
   }
 
   /// A day, in milliseconds.
@@ -38,6 +40,7 @@ extension Service {
     case .storing: retryStoring()
     case .date: try tellDate()
     case .proofKeys: try readProofKeys()
+    case .trial: trial = nil
     case .network:
       switch fleet.phase {
       case .waiting, .refused: break

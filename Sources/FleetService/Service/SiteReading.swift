@@ -150,7 +150,7 @@ extension Service {
       throw .unavailable("\(error)")
     }
     guard let connection = made else {
-      throw .unavailable("no broker is configured; set Broker= in identity-fleet.conf")
+      throw .unavailable(Broker.unconfigured)
     }
     var reply = Reply()
     reply.ok()
