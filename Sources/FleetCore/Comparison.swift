@@ -97,11 +97,11 @@ extension Member {
   /// later, unless their authors have done so.
   ///
   /// Not those of earlier epochs: a device in a later one may not believe what another one has believed before, and the two
-  /// would overwrite each other's message without end.
+  /// would overwrite each other's message without end. Not those that a device of an earlier release does not read, either.
   mutating func repeatMessages(in buckets: [UInt8], _ actions: inout [Action]) {
     let tags = roster.tags.filter { tag in
       buckets.contains(tag.bucket) && postings.isSettled(tag) && !isOld(tag, since: Pace.tombstone)
-        && roster[tag].map { $0.epoch >= epoch.number } ?? false
+        && roster[tag].map { $0.epoch >= epoch.number && $0.version <= roster.version } ?? false
     }
     if tags.contains(membership.tag), allowances.use([.repetition], &actions) {
       postings.schedule(membership.tag, attempt: 0, after: Pace.ownRepeated, &actions)

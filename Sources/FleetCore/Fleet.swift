@@ -48,6 +48,9 @@ package struct Fleet: Sendable {
   /// The greatest known message about each device.
   package var roster: Roster { member?.roster ?? Roster() }
 
+  /// The version of envelopes that this device writes: the greatest one that all devices of the account read.
+  package var version: EnvelopeVersion { member?.roster.version ?? .one }
+
   /// The findings about another machine that speaks for this device.
   package var twin: TwinWatch.State { member?.twins.state ?? .alone }
 

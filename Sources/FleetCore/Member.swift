@@ -216,10 +216,12 @@ struct Member: Sendable {
       case .higher:
         let former = roster[tag]
         adopt(message, at: tag, &actions)
+        keepReadable(isLive: isLive, &actions)
         if let former, isRemoval(former, ofAuthorOf: message), let removal = Removal(former.body.fields) {
           remove(tag, removal, &actions)
         }
-        return isOwn ? heardOwn(message, isLive: isLive, &actions) : nil
+        // A member can seal a message of version 1 anew, which says no more than that.
+        return isOwn && former?.body != message.body ? heardOwn(message, isLive: isLive, &actions) : nil
       case .same:
         postings.sawKnown(tag, isRetained: isRetained, &actions)
         if isRetained, isOld(tag, since: Pace.oldTombstone), allowances.use([.putBack, .hourlyPutBack], &actions) {

@@ -23,6 +23,8 @@ package enum Pace {
   static let change: Delay = 200...200
   /// Until a change is tried again for which there was no allowance, or which could not be stored.
   static let retriedChange: Delay = 1_000...5_000
+  /// Until the own record is written in an earlier version, for a device that reads no later one.
+  static let readable: Delay = 0...5_000
   /// Until the device's own message is put back.
   static let ownPutBack: Delay = 0...200
   /// Until another device's message is put back, unless somebody else has done so.

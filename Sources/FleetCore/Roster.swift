@@ -32,8 +32,10 @@ package struct Roster: Sendable {
 
   private var messages: [DeviceTag: SignedMessage]
   private var removals: Int
-  /// The summary of all records.
-  private(set) var digest = RosterDigest()
+  /// The number of records whose devices read version 2.
+  private var readers: Int
+  /// The summaries of all records, and of those of version 2.
+  private var (whole, committed) = (RosterDigest(), RosterDigest())
   /// The number of this device's epoch.
   private var epoch = Epoch.first.number
 
@@ -41,7 +43,13 @@ package struct Roster: Sendable {
   package init(_ messages: [DeviceTag: SignedMessage] = [:]) {
     self.messages = messages
     removals = messages.values.count { $0.kind == .tombstone }
-    for (tag, message) in messages { digest.toggle(message, at: tag) }
+    readers = messages.values.count(where: \.isOfReader)
+    for (tag, message) in messages { toggle(message, at: tag) }
+  }
+
+  private mutating func toggle(_ message: SignedMessage?, at tag: DeviceTag) {
+    whole.toggle(message, at: tag)
+    if message?.version == .two { committed.toggle(message, at: tag) }
   }
 
   /// The message about a device; nil if the device is unknown.
@@ -81,6 +89,16 @@ package struct Roster: Sendable {
   /// The number of devices that are not removed.
   package var devices: Int { messages.count - removals }
 
+  /// The number of devices that do not tell that they read version 2.
+  package var earlierReleases: Int { devices - readers }
+
+  /// The version that all devices read.
+  package var version: EnvelopeVersion { earlierReleases == 0 ? .two : .one }
+
+  /// The summary of the records that all devices read. A device of an earlier release knows no others, and would seem to
+  /// lack them.
+  var digest: RosterDigest { version == .two ? whole : whole.without(committed) }
+
   /// Compares a message on the topic of a device with the known one.
   package func verdict(on message: SignedMessage, at tag: DeviceTag) -> Verdict {
     let known = messages[tag]
@@ -115,8 +133,16 @@ package struct Roster: Sendable {
   mutating func adopt(_ message: SignedMessage, at tag: DeviceTag) {
     if messages[tag]?.kind == .tombstone { removals -= 1 }
     if message.kind == .tombstone { removals += 1 }
-    digest.toggle(messages[tag], at: tag)
-    digest.toggle(message, at: tag)
+    readers += (message.isOfReader ? 1 : 0) - (messages[tag]?.isOfReader == true ? 1 : 0)
+    toggle(messages[tag], at: tag)
+    toggle(message, at: tag)
     messages[tag] = message
+  }
+}
+
+extension SignedMessage {
+  /// Whether the message is the record of a device that reads version 2.
+  fileprivate var isOfReader: Bool {
+    kind == .record && body.fields[.readableVersion].map { $0[0] >= EnvelopeVersion.two.rawValue } == true
   }
 }

@@ -15,6 +15,14 @@ extension Member {
           counter: .next(above: known ?? 0), epoch: epoch.number, fields: speaker.begin(twin: twins.mark))))
   }
 
+  /// Writes the own record again if a device has come that does not read the record's version. Such records of others are
+  /// their authors' to write.
+  mutating func keepReadable(isLive: Bool, _ actions: inout [Action]) {
+    guard let own = roster[membership.tag], own.kind == .record, own.version > roster.version, speaker.state == .current
+    else { return }
+    speaker.request(isLive: isLive, after: Pace.readable, &actions)
+  }
+
   /// Whether a tombstone of this device's generation is known.
   var hasLeft: Bool {
     guard let known = roster[membership.tag] else { return false }
@@ -57,7 +65,8 @@ extension Member {
     }
     if isHigher, isLive { beginPresence(&actions) }
     if isHigher, twins.answered() { actions.append(.wake(.twinSilence, after: Pace.twinSilence)) }
-    speaker.wrote(isOutranked: !isHigher, isLive: isLive, &actions)
+    // A device of an earlier release may have come meanwhile.
+    speaker.wrote(isOutranked: !isHigher || message.version > roster.version, isLive: isLive, &actions)
     return nil
   }
 

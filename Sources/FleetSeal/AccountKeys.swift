@@ -65,12 +65,16 @@ package struct EpochKey: Sendable {
   /// Calls a closure with the address of the key that seals messages of one kind. The key is wiped afterwards.
   ///
   /// The key is not in guarded memory, because to map and protect that takes as long as to open a message.
-  func withSealKey<Result>(of kind: MessageKind, _ body: (UnsafePointer<UInt8>) -> Result) -> Result {
+  func withSealKey<Result>(
+    of kind: MessageKind, _ version: EnvelopeVersion = .one, _ body: (UnsafePointer<UInt8>) -> Result
+  ) -> Result {
     var sealKey = [UInt8](repeating: 0, count: SecretKey.length)
     defer { unsafe sodium_memzero(&sealKey, sealKey.count) }
+    // Each key has one use: that of version 1 seals, and that of version 2 makes the keys that seal.
+    let context = version == .one ? "IDflkind" : "IDflkin2"
     unsafe key.withBytes { key in
       // Fails only for lengths out of range.
-      _ = unsafe crypto_kdf_derive_from_key(&sealKey, sealKey.count, UInt64(kind.rawValue), "IDflkind", key)
+      _ = unsafe crypto_kdf_derive_from_key(&sealKey, sealKey.count, UInt64(kind.rawValue), context, key)
     }
     return unsafe body(sealKey)
   }

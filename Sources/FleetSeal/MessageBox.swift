@@ -21,7 +21,7 @@ extension DeviceKeys {
   package func box(
     _ kind: MessageKind, _ body: Body, to reader: PublicKey, on topic: MessageTopic
   ) -> SignedMessage? {
-    let outline = Envelope(kind: kind, epoch: 0, nonce: [], ciphertext: [])
+    let outline = Envelope(kind: kind, epoch: 0, nonce: [])
     guard kind.isBoxed, var plaintext = body.unsignedBytes(for: kind) else { return nil }
     // Tokens are secret. Every copy is wiped in place.
     defer { unsafe sodium_memzero(&plaintext, plaintext.count) }

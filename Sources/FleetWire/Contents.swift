@@ -26,10 +26,12 @@ package struct DeviceDescription: Equatable, Sendable {
   package var twin: TwinMark?
   /// The public proof keys; nil if there are none.
   package var proofKeys: PublishedKeys?
+  /// The greatest version of envelopes that the device reads, which may be one that this release does not know.
+  package var readableVersion: UInt8
 
   package init(
     name: Text, signingKey: PublicKey, boxKey: PublicKey, joined: Timestamp, home: Home, system: Text? = nil,
-    twin: TwinMark? = nil, proofKeys: PublishedKeys? = nil
+    twin: TwinMark? = nil, proofKeys: PublishedKeys? = nil, readableVersion: UInt8 = EnvelopeVersion.one.rawValue
   ) {
     self.name = name
     self.signingKey = signingKey
@@ -39,6 +41,7 @@ package struct DeviceDescription: Equatable, Sendable {
     self.system = system
     self.twin = twin
     self.proofKeys = proofKeys
+    self.readableVersion = readableVersion
   }
 
   /// Reads the fields of a record; nil if a required field is missing.
@@ -52,7 +55,8 @@ package struct DeviceDescription: Equatable, Sendable {
       joined: Timestamp(unsignedMilliseconds: UInt64(bigEndian: joined)), home: home,
       system: fields[.system].map { Text(trusted: $0) },
       // A later release may write a mark that this release does not know.
-      twin: fields[.twin].map { TwinMark(rawValue: $0[0]) ?? .undecided }, proofKeys: PublishedKeys(fields))
+      twin: fields[.twin].map { TwinMark(rawValue: $0[0]) ?? .undecided }, proofKeys: PublishedKeys(fields),
+      readableVersion: fields[.readableVersion]?.first ?? EnvelopeVersion.one.rawValue)
   }
 
   /// The fields of a record.
@@ -66,6 +70,7 @@ package struct DeviceDescription: Equatable, Sendable {
     fields[.system] = system?.bytes
     fields[.twin] = twin.map { [$0.rawValue] }
     proofKeys?.add(to: &fields)
+    if readableVersion > EnvelopeVersion.one.rawValue { fields[.readableVersion] = [readableVersion] }
     return fields
   }
 }

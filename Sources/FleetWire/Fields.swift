@@ -52,6 +52,8 @@ package enum FieldType: UInt8, Sendable, CaseIterable {
   case issuer = 34
   /// A summary of the records that the author knows: 16 bytes for each of the sixteen buckets of tags.
   case digest = 35
+  /// The greatest version of envelopes that the author reads: one byte. Version 1 without the field.
+  case readableVersion = 36
 
   /// Whether a message may have several fields of the type.
   var isRepeatable: Bool { [.app, .token, .invalidToken, .proofKey].contains(self) }
@@ -63,7 +65,7 @@ package enum FieldType: UInt8, Sendable, CaseIterable {
     case .signingKey, .boxKey, .root, .epochKey: 32...32
     case .joined, .expiry: 8...8
     case .home, .successor: 16...16
-    case .state, .reason, .twin: 1...1
+    case .state, .reason, .twin, .readableVersion: 1...1
     case .system: 1...64
     case .epoch, .rosterSize: 4...4
     case .sealedBox: 80...80

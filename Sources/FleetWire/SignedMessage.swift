@@ -15,6 +15,11 @@ package struct SignedMessage: Equatable, Sendable {
   /// The message as it is published.
   package let bytes: [UInt8]
 
+  /// The version of the envelope.
+  package var version: EnvelopeVersion {
+    bytes.count > 2 ? EnvelopeVersion(rawValue: bytes[2]) ?? .one : .one
+  }
+
   package init(
     kind: MessageKind, epoch: UInt32, body: Body, signer: PublicKey, digest: [UInt8], bytes: [UInt8]
   ) {

@@ -65,11 +65,11 @@ package struct FleetRecord: OrderedElement, Equatable {
     }
   }
 
-  /// The number of the epoch whose key seals the message: bytes 4 to 7, after `69 46 01` and the kind. 0 for a message of
-  /// another form, such as one of a later version.
+  /// The number of the epoch whose key seals the message: bytes 4 to 7, after `69 46`, the version and the kind. All
+  /// versions have these eight bytes, so a later service can be ranked by an earlier daemon. 0 for any other message.
   private var epoch: UInt64 {
     let letters = message.bytes.prefix(12)
-    guard letters.count == 12, letters.starts(with: "aUYB".utf8) else { return 0 }
+    guard letters.count == 12, letters.starts(with: "aUY".utf8) else { return 0 }
     // The last eight letters are bytes 3 to 8.
     return letters.suffix(8).reduce(0) { $0 << 6 | UInt64(Self.number(of: $1) ?? 0) } >> 8 & 0xffff_ffff
   }

@@ -160,7 +160,9 @@ package struct ClientCommand: Sendable {
         "invitation", "newcomer", "second-newcomer",
       ].map { .word($0).optional }
       + ["twin", "alone"].map { .boolean($0).optional }
-      + ["connected", "rotations", "held", "dropped", "foreign", "beyond-bound"].map { .number($0).optional })
+      + ["connected", "rotations", "earlier-releases", "held", "dropped", "foreign", "beyond-bound"].map {
+        .number($0).optional
+      })
 
   /// A report in an answer.
   private static let report = Verb.Line(

@@ -56,10 +56,10 @@ extension FleetServiceTests {
     for (name, message) in attacks { try attack(name, message, leaves: present) }
     // A later release may have written a message of an unknown version, so the message stays, but not at its author.
     var unwritten = try #require(present.first { $0.topic == own })
-    unwritten.payload[2] = 2
+    unwritten.payload[2] = 3
     try attack("a later version at its author", unwritten, leaves: present)
     var later = try others.record(0, named: "later", counter: 2)
-    later.payload[2] = 2
+    later.payload[2] = 3
     try attack("a later version", later, leaves: present.map { $0.topic == later.topic ? later : $0 })
     #expect(try state() == before, "no event, and no other record")
 

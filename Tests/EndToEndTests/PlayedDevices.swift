@@ -35,17 +35,21 @@ struct PlayedDevices {
   func topic(of device: IdentityCore.UUID) -> MessageTopic { .device(seal.account.id, seal.account.tag(of: device)) }
 
   /// Returns the record of a device.
-  func record(_ place: Int, named name: String, counter: UInt64) throws -> Note {
+  ///
+  /// - Parameter readableVersion: the version of envelopes that the device tells to read; 1 for a release that does not
+  ///   tell.
+  func record(_ place: Int, named name: String, counter: UInt64, readableVersion: UInt8 = 2) throws -> Note {
     let device = devices[place].uuid
-    return try message(.record, about: device, by: device, signer: place, fields(place, name), counter: counter)
+    return try message(
+      .record, about: device, by: device, signer: place, fields(place, name, readableVersion), counter: counter)
   }
 
   /// Returns the fields of a device's record.
-  func fields(_ place: Int, _ name: String) -> Fields {
+  func fields(_ place: Int, _ name: String, _ readableVersion: UInt8 = 2) -> Fields {
     let keys = devices[place].keys
     return DeviceDescription(
       name: Text(name), signingKey: keys.signingKey, boxKey: keys.boxKey, joined: Timestamp(milliseconds: 1),
-      home: Home(high: 1, low: 1)
+      home: Home(high: 1, low: 1), readableVersion: readableVersion
     ).fields
   }
 

@@ -22,6 +22,10 @@ struct Conversation {
   var fleet = Fleet()
   /// Whether the actions of the comparison are shown, which accompany most others.
   var showsComparison = false
+  /// The version of envelopes that the messages from now on have, and the greatest one that their authors tell to read.
+  var (version, readableVersion) = (EnvelopeVersion.one, UInt8(1))
+  /// The bytes of their nonce.
+  var nonce: UInt8 = 0
   private var counter: UInt64 = 0
 
   init(others: Int = 2, settings: Settings = Settings(presence: false)) throws {
@@ -52,7 +56,7 @@ struct Conversation {
   func description(_ place: Int, _ name: Text) -> DeviceDescription {
     DeviceDescription(
       name: name, signingKey: speakers[place].keys.signingKey, boxKey: speakers[place].keys.boxKey,
-      joined: Timestamp(milliseconds: 1), home: Home(high: 2, low: 2))
+      joined: Timestamp(milliseconds: 1), home: Home(high: 2, low: 2), readableVersion: readableVersion)
   }
 
   /// Returns the record of a device.
@@ -94,7 +98,8 @@ struct Conversation {
       }
     return try #require(
       key(epoch).seal(
-        kind, body, on: topic, by: speakers[signer ?? author].keys, nonce: [UInt8](repeating: 0, count: 24)))
+        kind, body, version, on: topic, by: speakers[signer ?? author].keys, nonce: [UInt8](repeating: nonce, count: 24)
+      ))
   }
 
   // MARK: Inputs

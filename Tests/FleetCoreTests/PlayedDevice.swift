@@ -24,10 +24,13 @@ struct PlayedDisk {
   var records: [DeviceTag: SignedMessage] = [:]
   /// The devices that were removed from the list, and have no tombstone yet.
   var forgotten: Set<DeviceTag> = []
+  /// Whether the device has an earlier release, which neither reads nor writes version 2.
+  var isEarlier = false
 
   var description: DeviceDescription {
     DeviceDescription(
-      name: name, signingKey: keys.signingKey, boxKey: keys.boxKey, joined: Timestamp(milliseconds: 1), home: home)
+      name: name, signingKey: keys.signingKey, boxKey: keys.boxKey, joined: Timestamp(milliseconds: 1), home: home,
+      readableVersion: isEarlier ? 1 : 2)
   }
 
   /// Stores a message if it outranks the stored one, as the daemon does.

@@ -272,6 +272,7 @@ struct PlayedFleet {
 
   private mutating func open(_ bytes: [UInt8], on topic: MessageTopic, at device: Int) -> Shown {
     let shown = open(bytes, on: topic)
+    if devices[device].disk.isEarlier, bytes.count > 2, bytes[2] != 1 { return .rejected(.version) }
     guard case .message(let message) = shown, message.epoch > 0, !devices[device].disk.epochs.contains(message.epoch)
     else { return shown }
     return .rejected(.epoch)
@@ -319,7 +320,8 @@ struct PlayedFleet {
     if let box { body.fields[.sealedBox] = box }
     let nonce = (0..<3).flatMap { _ in chance.next().bigEndianBytes }
     let key = disk.epochs.contains(draft.epoch) ? keys[draft.epoch] : nil
-    let message = key?.seal(draft.kind, body, on: topic, by: disk.keys, nonce: nonce)
+    let version = disk.isEarlier ? .one : devices[device].fleet.version
+    let message = key?.seal(draft.kind, body, version, on: topic, by: disk.keys, nonce: nonce)
     if message == nil { faults.append("device \(device) cannot seal \(draft)") }
     return message
   }

@@ -7,6 +7,8 @@ import Testing
 /// The values of the published vector.
 enum Sample {
   static let device = UUID(high: 0x557e_5958_d390_4cbf, low: 0xb928_2a2b_19a1_399a)
+  /// Further devices. The first one is in the same bucket as the device above.
+  static let others = [UUID(high: 10, low: 11), UUID(high: 1, low: 2), UUID(high: 3, low: 4)]
   static let run = Run(high: 0x4041_4243_4445_4647, low: 0x4849_4a4b_4c4d_4e4f)
   static let time = Timestamp(milliseconds: 1_790_000_000_000)
 

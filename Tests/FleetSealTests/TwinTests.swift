@@ -83,6 +83,34 @@ struct TwinTests {
     #expect(description.home.bytes == Array(0..<16))
   }
 
+  @Test func `each opens the records of the other in version 2`() throws {
+    let account = try Sample.account()
+    let keys = try Sample.keys()
+    let topic = MessageTopic.device(account.id, account.tag(of: Sample.device))
+    var body = try Sample.record(by: keys)
+    body.fields[.readableVersion] = [EnvelopeVersion.two.rawValue]
+    let message = try #require(MessageSeal(account).seal(.record, body, epoch: 1, .two, on: topic, by: keys))
+    let answer = try ask([
+      "do": "open", "root": Self.root, "topic": topic.text, "message": hexadecimal(message.bytes),
+    ])
+    #expect(answer["kind"] as? Int == 1 && answer["epoch"] as? Int == 1)
+    let read = try #require(answer["body"] as? [String: Any])
+    let fields = try #require(read["fields"] as? [[Any]])
+    #expect(fields.map { $0[0] as? Int } == [1, 2, 3, 4, 5, 36])
+    #expect(fields.last?[1] as? String == "02")
+    // The twin seals what it has read.
+    var command: [String: Any] = [
+      "do": "seal", "root": Self.root, "kind": 1, "version": 2, "seed": hexadecimal(0x20..<0x40), "body": read,
+    ]
+    let made = bytes(try #require(ask(command)["message"] as? String))
+    let opened = try MessageSeal(account).open(made, on: topic)
+    #expect(opened.version == .two && opened.body == body && opened.signer == keys.signingKey)
+    #expect(made != message.bytes)
+    // With the same nonce, both make the same bytes.
+    command["nonce"] = hexadecimal(message.bytes[8..<32])
+    #expect(try ask(command)["message"] as? String == hexadecimal(message.bytes))
+  }
+
   @Test func `both derive the same meeting from a join code`() throws {
     let code = try #require(JoinCode.random())
     let letters = String(decoding: code.letters, as: UTF8.self)

@@ -49,8 +49,8 @@ class Account:
         return f"identityd/v1/{self.id}/{letter}/{tag[0]}/{tag}"
 
 
-def header(kind, epoch):
-    return b"iF\x01" + bytes([kind]) + struct.pack(">I", epoch)
+def header(kind, epoch, version=1):
+    return b"iF" + bytes([version, kind]) + struct.pack(">I", epoch)
 
 
 def encode(body):
@@ -78,25 +78,52 @@ def decode(plain):
     return body
 
 
-def seal(kind, epoch, key, topic, body, signing_seed, nonce):
-    associated = header(kind, epoch) + topic.encode()
+def lengthened(part):
+    return struct.pack(">I", len(part)) + part
+
+
+def context(head, topic):
+    """Returns the bytes that seal and signature cover beside the plaintext, by the version in the header."""
+    return head + topic.encode() if head[2] == 1 else lengthened(head) + lengthened(topic.encode())
+
+
+def message_key(head, nonce, key, topic):
+    """Returns the key that seals a message, and the commitment to it, which version 1 does not have."""
+    if head[2] == 1:
+        return derive(32, head[3], b"IDflkind", key), b""
+    key = derive(32, head[3], b"IDflkin2", key)
+    both = blake2b(
+        b"identity-fleet/2" + context(head, topic) + lengthened(nonce), digest_size=64, key=key, encoder=RawEncoder)
+    return both[:32], both[32:]
+
+
+def signed(head, topic, nonce, commitment, plain):
+    if head[2] == 1:
+        return b"identity-fleet/1" + context(head, topic) + plain
+    return b"identity-fleet/2" + context(head, topic) + b"".join(map(lengthened, (nonce, commitment, plain)))
+
+
+def seal(kind, epoch, key, topic, body, signing_seed, nonce, version=1):
+    head = header(kind, epoch, version)
     plain = encode(body)
     _, secret = sodium.crypto_sign_seed_keypair(signing_seed)
-    plain += sodium.crypto_sign(b"identity-fleet/1" + associated + plain, secret)[:64]
-    key = derive(32, kind, b"IDflkind", key)
-    return header(kind, epoch) + nonce + sodium.crypto_aead_xchacha20poly1305_ietf_encrypt(
-        plain, associated, nonce, key)
+    key, commitment = message_key(head, nonce, key, topic)
+    plain += sodium.crypto_sign(signed(head, topic, nonce, commitment, plain), secret)[:64]
+    return head + nonce + commitment + sodium.crypto_aead_xchacha20poly1305_ietf_encrypt(
+        plain, context(head, topic), nonce, key)
 
 
 def unseal(message, key, topic):
-    assert message[:3] == b"iF\x01"
+    assert message[:2] == b"iF" and message[2] in (1, 2)
     kind, epoch = message[3], struct.unpack(">I", message[4:8])[0]
-    associated = message[:8] + topic.encode()
-    key = derive(32, kind, b"IDflkind", key)
-    plain = sodium.crypto_aead_xchacha20poly1305_ietf_decrypt(message[32:], associated, message[8:32], key)
+    head, nonce, rest = message[:8], message[8:32], message[32:]
+    key, commitment = message_key(head, nonce, key, topic)
+    assert rest.startswith(commitment), "the message commits to another key"
+    plain = sodium.crypto_aead_xchacha20poly1305_ietf_decrypt(
+        rest[len(commitment):], context(head, topic), nonce, key)
     body = decode(plain[:-64])
     signer = bytes.fromhex(dict(body["fields"])[2])
-    sodium.crypto_sign_open(plain[-64:] + b"identity-fleet/1" + associated + plain[:-64], signer)
+    sodium.crypto_sign_open(plain[-64:] + signed(head, topic, nonce, commitment, plain[:-64]), signer)
     return kind, epoch, body
 
 
@@ -148,8 +175,9 @@ def answer(command):
         for field in body["fields"]:
             field[1] = {"signing": public.hex(), "box": box.hex()}.get(field[1], field[1])
         topic = account.topic(bytes.fromhex(body["subject"]))
+        nonce = bytes.fromhex(command["nonce"]) if "nonce" in command else sodium.randombytes(24)
         message = seal(
-            command["kind"], 1, account.first_epoch, topic, body, seed, sodium.randombytes(24))
+            command["kind"], 1, account.first_epoch, topic, body, seed, nonce, command.get("version", 1))
         return {"message": message.hex(), "topic": topic, "sha256": hashlib.sha256(message).hexdigest()}
     if command["do"] == "open":
         kind, epoch, body = unseal(bytes.fromhex(command["message"]), account.first_epoch, command["topic"])

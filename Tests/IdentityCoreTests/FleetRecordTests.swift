@@ -36,6 +36,9 @@ struct FleetRecordTests {
     // The first epoch, the second one, and one whose number fills three bytes.
     record(given(1), 1, 2, message: "aUYBAQAAAAEA"), record(given(1), 1, 3, message: "aUYBAQAAAAEA"),
     tombstone(given(1), 1, 1, message: "aUYBAgAAAAEA"), record(given(1), 1, 1, message: "aUYBAQAAAAIA"),
+    // The version of the envelope makes no difference, also if it is a later one.
+    record(given(1), 1, 2, message: "aUYCAQAAAAIA"), record(given(1), 1, 3, message: "aUYBAQAAAAIA"),
+    record(given(1), 1, 4, message: "aUY+AQAAAAIA"),
     record(given(1), 1, 0, message: "aUYBAQABqoH/"),
   ]
 

@@ -22,7 +22,10 @@ extension ReferenceModel {
     var rank: [Int] { [epoch, generation, isGone ? 1 : 0, counter] }
 
     /// The epoch of a message in the form of the fleet. Random requests have no others than these.
-    private var epoch: Int { message.hasPrefix("aUYBAQAAAAE") ? 1 : message.hasPrefix("aUYBAQAAAAI") ? 2 : 0 }
+    private var epoch: Int {
+      guard message.hasPrefix("aUY") else { return 0 }
+      return message.dropFirst(4).hasPrefix("AQAAAAE") ? 1 : message.dropFirst(4).hasPrefix("AQAAAAI") ? 2 : 0
+    }
   }
 
   func isSuspect(_ value: String) -> Bool { records.contains { $0.device == value && $0.isSuspect } }

@@ -88,7 +88,7 @@ extension ReferenceModel {
   private func message(isGone: Bool, _ random: inout SeededGenerator) -> String {
     let (generation, counter) = (Int.random(in: 1...4, using: &random), Int.random(in: 0...6, using: &random))
     let letters = ["A", "B", "C", "D", "E", "F", "G"]
-    let epoch = random.one(of: ["", "", "aUYBAQAAAAEA", "aUYBAQAAAAIA"])
+    let epoch = random.one(of: ["", "", "aUYBAQAAAAEA", "aUYBAQAAAAIA", "aUYCAQAAAAEA", "aUYCAQAAAAIA", "aUYDAQAAAAIA"])
     return "generation=\(generation) counter=\(counter) record=\(epoch)aUY\(letters[generation])\(letters[counter])"
       + (isGone ? "Q==" : "A==")
   }

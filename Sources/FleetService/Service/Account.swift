@@ -180,6 +180,6 @@ private struct DescribedDevice {
     return DeviceDescription(
       name: name, signingKey: keys.signingKey, boxKey: keys.boxKey,
       joined: joined ?? Timestamp(milliseconds: Clock.realtimeMilliseconds), home: home,
-      system: system.map { Text($0) }, proofKeys: proofKeys)
+      system: system.map { Text($0) }, proofKeys: proofKeys, readableVersion: EnvelopeVersion.two.rawValue)
   }
 }

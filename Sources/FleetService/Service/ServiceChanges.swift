@@ -12,7 +12,7 @@ extension Service {
   /// The messages that this device writes; nil without an account.
   var writing: Writing? {
     guard let link, let account else { return nil }
-    return Writing(link: link, account: account, run: run)
+    return Writing(link: link, account: account, run: run, version: fleet.version)
   }
 
   /// Writes a draft.

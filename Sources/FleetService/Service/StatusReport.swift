@@ -63,7 +63,8 @@ struct StatusReport {
     if fleet.isAloneInEpoch { words.append(("alone", "yes")) }
     let rejected = dropped.values.reduce(0, +)
     for (name, count) in [
-      ("connected", fleet.present.count), ("rotations", Int(fleet.rotations)), ("held", held), ("dropped", rejected),
+      ("connected", fleet.present.count), ("rotations", Int(fleet.rotations)),
+      ("earlier-releases", fleet.roster.earlierReleases), ("held", held), ("dropped", rejected),
       ("foreign", foreign), ("beyond-bound", beyondBound),
     ] where count > 0 {
       words.append((name, "\(count)"))

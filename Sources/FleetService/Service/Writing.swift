@@ -9,6 +9,8 @@ struct Writing {
   let link: DaemonLink
   let account: Account
   let run: Run
+  /// The version of envelopes that all devices of the account read.
+  let version: EnvelopeVersion
 
   /// Gives a draft its counter, signs, seals and stores it.
   ///
@@ -58,7 +60,7 @@ struct Writing {
     _ draft: Draft, _ counter: UInt64, fields: Fields? = nil, on topic: MessageTopic
   ) -> SignedMessage? {
     account.seal.seal(
-      draft.kind, body(draft, counter, fields: fields), epoch: draft.epoch, on: topic, by: account.keys)
+      draft.kind, body(draft, counter, fields: fields), epoch: draft.epoch, version, on: topic, by: account.keys)
   }
 
   private func body(_ draft: Draft, _ counter: UInt64, fields: Fields? = nil) -> Body {
