@@ -205,7 +205,11 @@ let package = Package(
     .testTarget(name: "IdentityWireTests", dependencies: ["IdentityWire", "IdentityCore"], swiftSettings: strict),
     .testTarget(name: "FleetWireTests", dependencies: ["FleetWire", "IdentityCore"], swiftSettings: strict),
     .testTarget(
-      name: "FleetSealTests", dependencies: ["FleetSeal", "FleetWire", "IdentityCore", "TestSupport"],
+      name: "FleetSealTests",
+      dependencies: [
+        "ClientSecrets", "FleetCore", "FleetSeal", "FleetWire", "IdentityClient", "IdentityCore", "LinuxSystem",
+        "TestSupport",
+      ],
       exclude: ["fleet_twin.py"], swiftSettings: strict),
     .testTarget(
       name: "FleetCoreTests", dependencies: ["FleetCore", "FleetSeal", "FleetWire", "IdentityCore", "TestSupport"],

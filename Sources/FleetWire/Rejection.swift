@@ -14,10 +14,10 @@ package enum Rejection: Error, Hashable, Sendable, CaseIterable {
   case seal
   /// The plaintext has no valid form, or lacks a field that its kind requires.
   case fields
-  /// The message is about another device than its topic.
-  case subject
   /// The signature is wrong.
   case signature
+  /// The message is about another device than its topic.
+  case subject
   /// The author may not make this statement, or has another key.
   case author
 }

@@ -1,5 +1,7 @@
 import FleetWire
+import Foundation
 import IdentityCore
+import TestSupport
 import Testing
 
 @testable import FleetSeal
@@ -54,5 +56,27 @@ struct VectorTests {
         + "1aca4308570b147971de3c6cd32abdeb625ac783b55e73865b903dec66ccade7")
     #expect(hexadecimal(message.digest) == "bb3e9d73ae01f9f2fe09baef518a39c3bf3ea7f5c04ce62b921a1ad392a7a7b8")
     #expect(try MessageSeal(account).open(message.bytes, on: topic) == message)
+  }
+
+  @Test func `the manual shows the values`() throws {
+    let place = Document.root.appending(path: "packaging/man/identity-fleet-protocol.7")
+    let page = try String(contentsOf: place, encoding: .utf8).replacing("\\-", with: "-")
+    // A new line continues a value.
+    let shown = String(page.filter { !$0.isWhitespace })
+    let account = try Sample.account()
+    let keys = try Sample.keys()
+    let tag = account.tag(of: Sample.device)
+    let message = try record(of: account, on: .device(account.id, tag))
+    let second = try record(of: account, on: .device(account.id, tag), .two)
+    let meeting = try #require(try JoinCode(parsing: "0123-4567-89AB-CDEX").meeting())
+    let next = EpochKey(number: 0x1_9425, key: try Sample.secret(from: 0x60))
+    let values = [
+      "\(account.id)", "\(tag)", hexadecimal(account.firstEpoch.key.copy()), account.brokerPassword(in: next),
+      account.brokerPassword(in: account.firstEpoch), hexadecimal(keys.signingKey.bytes),
+      hexadecimal(keys.boxKey.bytes), hexadecimal(meeting.copy()), "0123-4567-89AB-CDEX",
+      hexadecimal(message.bytes), hexadecimal(message.digest), hexadecimal(second.bytes), hexadecimal(second.digest),
+      hexadecimal(try Envelope(parsing: second.bytes).commitment),
+    ]
+    for value in values { #expect(shown.contains(value), "\(value)") }
   }
 }
