@@ -73,10 +73,10 @@ struct Comparison: Sendable {
 extension Member {
   private var topic: MessageTopic { .digest(membership.account) }
 
-  /// Starts to compare on a new connection.
+  /// Starts to compare on a new connection, with a turn soon: the broker may have shown what was retained earlier.
   mutating func beginComparison(_ actions: inout [Action]) {
     comparison = Comparison(isOn: true)
-    actions += [.subscribe(.only(topic)), .wake(.digest, after: Pace.digest(Pace.quickDigests))]
+    actions += [.subscribe(.only(topic)), .wake(.digest, after: Pace.digest(0))]
   }
 
   /// Stops to compare, because the connection ended.
