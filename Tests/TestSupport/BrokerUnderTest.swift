@@ -1,10 +1,11 @@
 import Foundation
 import LinuxSystem
 
-/// A real Mosquitto on a loopback port of its own.
+/// A real Mosquitto on a port of its own at a loopback address.
 package final class BrokerUnderTest: MessageBroker {
   /// The port, which stays the same over restarts.
   package private(set) var port: UInt16 = 0
+  private let host: String
   private let folder: TemporaryFolder
   private var settings: String
   private let persistence: String
@@ -15,25 +16,36 @@ package final class BrokerUnderTest: MessageBroker {
   /// - Parameters:
   ///   - settings: lines of mosquitto.conf(5) about the listener. By default everybody may connect.
   ///   - persists: whether retained messages outlast the broker.
-  package init(_ settings: String = "allow_anonymous true", persists: Bool = false) throws {
+  ///   - host: an address in 127.0.0.0/8.
+  ///   - port: a port that is free there; by default any.
+  package init(
+    _ settings: String = "allow_anonymous true", persists: Bool = false, at host: String = "127.0.0.1",
+    port: UInt16? = nil
+  ) throws {
+    self.host = host
     folder = try TemporaryFolder()
     let place = "persistence_location \(folder.path)/\nautosave_interval 1\nautosave_on_changes true\n"
     persistence = "persistence \(persists)\n\(persists ? place : "")log_dest file \(folder["log"])\n"
     self.settings = settings
+    if let port {
+      self.port = port
+      try start()
+      return
+    }
     // Another program may take the port before the broker does.
     for _ in 1...4 {
-      port = try Self.freePort()
+      self.port = try Self.freePort()
       if (try? start()) != nil { return }
     }
-    port = try Self.freePort()
+    self.port = try Self.freePort()
     try start()
   }
 
   deinit { kill() }
 
-  package var configuration: String { "Broker=mqtt://127.0.0.1:\(port)" }
+  package var configuration: String { "Broker=mqtt://\(host):\(port)" }
   package var place: [String] { [] }
-  package var address: (host: String, port: UInt16) { ("127.0.0.1", port) }
+  package var address: (host: String, port: UInt16) { (host, port) }
 
   /// The log so far.
   package var log: String { (try? folder.text("log")) ?? "" }
@@ -44,7 +56,7 @@ package final class BrokerUnderTest: MessageBroker {
   /// Starts the broker again.
   package func start() throws {
     let user = isRoot ? "user root\n" : ""
-    try folder.write("mosquitto.conf", "listener \(port) 127.0.0.1\n\(settings)\n\(persistence)\(user)")
+    try folder.write("mosquitto.conf", "listener \(port) \(host)\n\(settings)\n\(persistence)\(user)")
     process = Process()
     process.executableURL = URL(filePath: "/usr/sbin/mosquitto")
     process.arguments = ["-c", folder["mosquitto.conf"]]
@@ -88,7 +100,7 @@ package final class BrokerUnderTest: MessageBroker {
   /// Makes the broker go on.
   package func resume() { _ = Foundation.kill(process.processIdentifier, SIGCONT) }
 
-  private var isListening: Bool { (try? Self.connection(to: port)) != nil }
+  private var isListening: Bool { (try? Self.connection(to: port, at: host)) != nil }
 
   // MARK: Ports
 
@@ -108,10 +120,10 @@ package final class BrokerUnderTest: MessageBroker {
     return (socket.release(), UInt16(bigEndian: address.sin_port))
   }
 
-  /// Connects to a loopback port.
-  static func connection(to port: UInt16) throws -> Descriptor {
+  /// Connects to a port of a loopback address.
+  static func connection(to port: UInt16, at host: String = "127.0.0.1") throws -> Descriptor {
     let socket = try socket()
-    guard try unsafe withAddress(port, { unsafe connect(socket.number, $0, $1) }) == 0 else {
+    guard try unsafe withAddress(port, at: host, { unsafe connect(socket.number, $0, $1) }) == 0 else {
       throw Failure("connect: \(errno)")
     }
     return socket
@@ -129,12 +141,12 @@ package final class BrokerUnderTest: MessageBroker {
   }
 
   private static func withAddress<Result>(
-    _ port: UInt16, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Result
+    _ port: UInt16, at host: String = "127.0.0.1", _ body: (UnsafePointer<sockaddr>, socklen_t) -> Result
   ) throws -> Result {
     var address = sockaddr_in()
     address.sin_family = sa_family_t(AF_INET)
     address.sin_port = port.bigEndian
-    address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
+    address.sin_addr.s_addr = unsafe inet_addr(host)
     return unsafe withUnsafePointer(to: &address) { pointer in
       unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
         unsafe body($0, socklen_t(MemoryLayout<sockaddr_in>.size))

@@ -115,8 +115,9 @@ readonly PLAIN_SUITES=(
 readonly PLAIN_TESTS='several megabytes|the JSON of every example'
 # Tests that fill the log with many megabytes. They run with ThreadSanitizer only.
 readonly LOG_FLOODS='a blocked journal delays no request|a full log pipe delays no request'
-# Tests of the fleet that run with the shipped programs only: who is a member, and the reports of the members.
-readonly PLAIN_FLEET_TESTS='/Fleet(Document|Report|Roster|Twin)Tests'
+# Tests of the fleet that run with the shipped programs only: who is a member, the reports of the members, and several
+# brokers.
+readonly PLAIN_FLEET_TESTS='/Fleet(Document|Report|Roster|Shard|Twin)Tests'
 
 # Store tests that run plain: they search memory that a sanitizer keeps, or repeat other tests at length. All other store
 # tests run with AddressSanitizer.
