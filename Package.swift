@@ -69,12 +69,13 @@ let benchmarks: [Target] = [
   // runtime, and SyncDelay.c becomes a library to preload. The Swift files that are links are those of FleetBench.
   .executableTarget(
     name: "IdentityBench",
-    dependencies: ["CEpoll", "CSQLite", "FleetSeal", "FleetWire", "IdentityCore", "LinuxSystem"],
+    dependencies: ["CEpoll", "COpenSSL", "CSQLite", "FleetSeal", "FleetWire", "IdentityCore", "LinuxSystem"],
     path: "packaging/tools/benchmarks/IdentityBench", exclude: ["LimitServer.c", "SyncDelay.c"], swiftSettings: strict),
   .systemLibrary(name: "CEpoll", path: "packaging/tools/benchmarks/CEpoll"),
+  .systemLibrary(name: "COpenSSL", path: "packaging/tools/benchmarks/COpenSSL"),
   .executableTarget(
     name: "FleetBench",
-    dependencies: ["CEpoll", "FleetCore", "FleetSeal", "FleetWire", "IdentityCore", "LinuxSystem"],
+    dependencies: ["CEpoll", "COpenSSL", "FleetCore", "FleetSeal", "FleetWire", "IdentityCore", "LinuxSystem"],
     path: "packaging/tools/benchmarks/FleetBench", swiftSettings: strict),
 ]
 

@@ -11,6 +11,12 @@ struct ClusterNode {
   let store: String
   /// The users, in the words of the configuration. The user of a device that names none is `site`.
   let users: [String]
+  /// The paths of the certificate that MQTT clients see, and of its key; nil without TLS.
+  var certificate: (certificate: String, key: String)?
+
+  private var tls: String {
+    certificate.map { ", tls: { cert_file: \"\($0.certificate)\", key_file: \"\($0.key)\" }" } ?? ""
+  }
 
   /// The text of the configuration.
   var text: String {
@@ -21,7 +27,7 @@ struct ClusterNode {
     max_payload: 64KB
     max_connections: 100000
     jetstream { store_dir: "\(store)", sync_interval: 2m }
-    mqtt { listen: "\(addresses.devices)", stream_replicas: 3, consumer_replicas: 3, no_auth_user: site }
+    mqtt { listen: "\(addresses.devices)", stream_replicas: 3, consumer_replicas: 3, no_auth_user: site\(tls) }
     cluster {
       name: fleet, listen: "\(addresses.nodes)",
       routes: [\(nodes.map { "\"nats://\($0)\"" }.joined(separator: ", "))]

@@ -10,6 +10,8 @@ final class Broker {
 
   private let engine: Engine
   private let folder: URL
+  /// Nil for a broker without TLS.
+  let security: TransportSecurity?
   /// The MQTT ports of the nodes.
   let ports: [UInt16]
   private var nodes: [Process] = []
@@ -17,15 +19,20 @@ final class Broker {
   /// Starts a broker.
   ///
   /// - Parameter base: the first of up to nine free ports.
-  init(_ engine: Engine, base: UInt16, keepsMessages: Bool = false) throws {
+  init(
+    _ engine: Engine, base: UInt16, _ security: TransportSecurity? = nil, keepsMessages: Bool = false
+  ) throws {
     self.engine = engine
+    self.security = security
     folder = FileManager.default.temporaryDirectory.appending(path: "fleet-bench-\(Foundation.UUID().uuidString)")
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
     switch engine {
     case .mosquitto:
       ports = [base]
       let lines = [
-        "listener \(base) 127.0.0.1", "allow_anonymous true", "persistence \(keepsMessages)",
+        "listener \(base) 127.0.0.1",
+        security.map { "certfile \($0.certificate)\nkeyfile \($0.key)" } ?? "", "allow_anonymous true",
+        "persistence \(keepsMessages)",
         "persistence_location \(folder.path)/", "autosave_interval 1800", "max_queued_messages 0",
         "log_dest none", getuid() == 0 ? "user root" : "",
       ]
@@ -37,7 +44,8 @@ final class Broker {
         let configuration = ClusterNode(
           number: node,
           addresses: ("127.0.0.1:\(Int(base) + 3 + node)", "127.0.0.1:\(Int(base) + node)", nodes[node]),
-          nodes: nodes, store: folder.appending(path: "node\(node)").path, users: ["{ user: site, password: site }"])
+          nodes: nodes, store: folder.appending(path: "node\(node)").path, users: ["{ user: site, password: site }"],
+          certificate: security.map { ($0.certificate, $0.key) })
         try Data(configuration.text.utf8).write(to: folder.appending(path: "node\(node).conf"))
       }
     }
@@ -73,7 +81,7 @@ final class Broker {
         try wait(for: route) { try Self.isListening(route) }
       }
     }
-    for port in ports { try wait(for: port) { try Probe.answers(port) } }
+    for port in ports { try wait(for: port) { try Probe.answers(port, security) } }
   }
 
   /// Waits until a port answers. The program behind it has to be one of the nodes, not one that was there before.

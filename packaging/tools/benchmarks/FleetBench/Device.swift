@@ -5,7 +5,9 @@ import IdentityCore
 
 /// The account of some simulated devices.
 final class SimulatedAccount {
-  let seal: MessageSeal
+  private(set) var seal: MessageSeal
+  /// The keys of the later epochs, which all devices of the account share once they have opened them.
+  private(set) var epochs: [UInt32: EpochKey] = [:]
   /// The places of its devices in the simulation.
   var devices: [Int] = []
 
@@ -16,6 +18,13 @@ final class SimulatedAccount {
       throw BenchError("no memory for the keys of another account")
     }
     seal = MessageSeal(account)
+  }
+
+  /// Adds a new key for an epoch.
+  func make(_ number: UInt32) throws {
+    guard let key = SecretKey.random() else { throw BenchError("no memory for a key") }
+    epochs[number] = EpochKey(number: number, key: key)
+    seal = MessageSeal(seal.account, epochs: Array(epochs.values))
   }
 }
 
@@ -29,6 +38,8 @@ final class Device {
   private let membership: Membership
   private(set) var fleet: Fleet
   private var counter: UInt64 = 0
+  /// The numbers of the epochs whose keys the device has.
+  private var epochs: Set<UInt32> = [1]
   /// The numbers of the deadlines in force.
   private var deadlines: [Deadline: UInt64] = [:]
   private var filters: [UInt16: TopicFilter] = [:]
@@ -64,16 +75,19 @@ final class Device {
   private static func description(_ name: String, _ keys: DeviceKeys) -> DeviceDescription {
     DeviceDescription(
       name: Text(name), signingKey: keys.signingKey, boxKey: keys.boxKey, joined: Timestamp(milliseconds: 1),
-      home: Home(high: 0, low: 0))
+      home: Home(high: 0, low: 0), readableVersion: EnvelopeVersion.two.rawValue)
   }
 
   /// The figures with those of the present connection.
   var total: Figures {
     var total = figures
-    total.sent += link?.sentCount ?? 0
-    total.received += link?.receivedCount ?? 0
+    total.sent += link?.count.sent ?? 0
+    total.received += link?.count.received ?? 0
     return total
   }
+
+  /// Whether the device has the key of a rotation.
+  var hasLaterEpoch: Bool { epochs.count > 1 }
 
   // MARK: Inputs
 
@@ -82,6 +96,14 @@ final class Device {
   func rename(_ name: String, in town: Town) throws {
     try take(.described(Self.description(name, keys)), in: town)
   }
+
+  /// Ends the device's process.
+  func stop() {
+    drop()
+    deadlines = [:]
+  }
+
+  func rotate(in town: Town) throws { try take(.rotate(without: []), in: town) }
 
   /// Takes a deadline, unless a later one has replaced it.
   func pass(_ deadline: Deadline, number: UInt64, in town: Town) throws {
@@ -130,7 +152,10 @@ final class Device {
   }
 
   private func opened(_ payload: [UInt8], on topic: MessageTopic) -> Shown {
-    do { return .message(try account.seal.open(payload, on: topic)) } catch { return .rejected(error) }
+    do {
+      let message = try account.seal.open(payload, on: topic)
+      return epochs.contains(message.epoch) ? .message(message) : .rejected(.epoch)
+    } catch { return .rejected(error) }
   }
 
   // MARK: Actions
@@ -163,11 +188,33 @@ final class Device {
       if tag != self.tag { town.noteArrival(at: self, of: tag) }
     case .wake(let deadline, let delay): deadlines[deadline] = town.schedule(deadline, after: delay, of: self)
     case .cancel(let deadline): deadlines[deadline] = nil
+    case .makeEpoch(let epoch):
+      try account.make(epoch.number)
+      enter(epoch, &inputs)
+    case .takeEpoch(let epoch, let message):
+      guard message.body.fields[.sealedBox].flatMap({ keys.unboxed($0) }) != nil else {
+        throw BenchError("a device cannot open the key of an epoch")
+      }
+      enter(epoch, &inputs)
+    case .grant(let draft, let boxKey): inputs.append(.wrote(draft.tag, try grant(draft, to: boxKey)))
+    // A device that takes part in a rotation gets messages of the next epoch before its key.
+    case .dropped(.epoch) where account.epochs.count > 0: break
     case .suspected, .dropped, .beyondBound, .ended: figures.faults += 1
-    case .readKeys, .makeEpoch, .notRotated, .grant, .takeEpoch, .learnEpoch, .box, .notOffered, .invalidate,
-      .newcomer, .anotherNewcomer, .invitationEnded, .invitationOver, .accept, .joined, .notJoined:
+    case .readKeys, .notRotated, .learnEpoch, .box, .notOffered, .invalidate, .newcomer, .anotherNewcomer,
+      .invitationEnded, .invitationOver, .accept, .joined, .notJoined:
       throw BenchError("the rules ask for \("\(action)".prefix { $0 != "(" })")
     }
+  }
+
+  private func enter(_ epoch: Epoch, _ inputs: inout [Input]) {
+    epochs.insert(epoch.number)
+    inputs.append(.entered(epoch))
+  }
+
+  private func grant(_ draft: Draft, to boxKey: PublicKey) throws -> SignedMessage {
+    let key = draft.fields[.epoch].flatMap { account.epochs[UInt32(bigEndian: $0)] }
+    guard let box = key?.boxed(to: boxKey) else { throw BenchError("a key cannot be sealed") }
+    return try seal(draft, on: .grant(account.id, draft.tag), box: box)
   }
 
   private func publish(_ payload: [UInt8], on topic: MessageTopic, isRetained: Bool) {
@@ -177,18 +224,19 @@ final class Device {
     link.send(Packet.publish(topic.text, payload, identifier: number, isRetained: isRetained))
   }
 
-  private func seal(_ draft: Draft, on topic: MessageTopic) throws -> SignedMessage {
+  private func seal(_ draft: Draft, on topic: MessageTopic, box: [UInt8]? = nil) throws -> SignedMessage {
     switch draft.counter {
     case .next(let last): counter = max(counter, last) + 1
     case .exactly(let exact): counter = max(counter, exact)
     }
     let number: UInt64 = if case .exactly(let exact) = draft.counter { exact } else { counter }
-    let body = Body(
+    var body = Body(
       subject: draft.subject, generation: draft.generation, counter: number, run: membership.run,
       time: Timestamp(milliseconds: 1_790_000_000_000), author: membership.device, fields: draft.fields)
-    guard let message = account.seal.seal(draft.kind, body, epoch: draft.epoch, on: topic, by: keys) else {
-      throw BenchError("a message cannot be sealed")
-    }
+    if let box { body.fields[.sealedBox] = box }
+    guard
+      let message = account.seal.seal(draft.kind, body, epoch: draft.epoch, fleet.version, on: topic, by: keys)
+    else { throw BenchError("a message cannot be sealed") }
     return message
   }
 }

@@ -13,11 +13,11 @@ struct Extrapolation {
   private static let perCluster = 1e6
 
   /// Adds rows for a number of devices.
-  func add(for devices: Double, to table: inout Table) {
+  func add(for devices: Double, _ manner: String, to table: inout Table) {
     let clusters = (devices / Self.perCluster).rounded(.up)
     let each = devices / clusters
     let name = devices >= 1e6 ? "\(Int(devices / 1e6)) million devices" : "\(Int(devices)) devices"
-    table.add("\(name): clusters", clusters, "", note: "computed, as all of these, without TLS and keep-alives")
+    table.add("\(name): clusters", clusters, "", note: "computed, as all of these, \(manner)")
     table.add("\(name): memory of a node", each * memory / 1_048_576, "GB")
     table.add("\(name): records published in a cluster", each * Self.recordsPerDay / 86_400, "a second")
     let lost = nodes > 1 ? each / Double(nodes) : each

@@ -1,4 +1,5 @@
 import Glibc
+import LinuxSystem
 
 /// A device's connection with a broker.
 final class Link {
@@ -6,22 +7,38 @@ final class Link {
   let number: UInt64
   private let poller: Poller
   private let socket: Int32
+  /// Nil without TLS.
+  private let secured: SecureSession?
   private var unsent: [UInt8]
   private var received: [UInt8] = []
   private var identifier: UInt16 = 0
   private var isWritten = false
-  /// The bytes that went each way, without the headers of TCP/IP.
-  private(set) var (sentCount, receivedCount) = (0, 0)
+  private var isConnected = false
+  /// The bytes that went each way without TLS.
+  private var plain = (sent: 0, received: 0)
+  /// When bytes went last, each way.
+  private var (lastSent, lastReceived) = (Clock.monotonicMicroseconds, Clock.monotonicMicroseconds)
+  /// The silence in microseconds after which the device asks the broker for a sign of life; nil for never.
+  private let longestSilence: UInt64?
 
   /// Begins to connect, and to ask for a session.
+  ///
+  /// - Parameters:
+  ///   - security: nil for a connection without TLS.
+  ///   - keepAlive: in seconds; 0 for none.
   init(
-    to port: UInt16, number: UInt64, _ poller: Poller, client: String, keepAlive: UInt16,
-    will: (topic: String, payload: [UInt8])?
+    to port: UInt16, _ security: TransportSecurity?, number: UInt64, _ poller: Poller, client: String,
+    keepAlive: UInt16, will: (topic: String, payload: [UInt8])?
   ) throws {
     self.number = number
     self.poller = poller
     socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue), 0)
     guard socket >= 0 else { throw BenchError.system("socket") }
+    do { secured = try security?.session(over: socket) } catch {
+      close(socket)
+      throw error
+    }
+    longestSilence = keepAlive == 0 ? nil : UInt64(keepAlive) * 1_000_000
     unsent = Packet.connect(client, keepAlive: keepAlive, will: will)
     var address = sockaddr_in()
     address.sin_family = sa_family_t(AF_INET)
@@ -42,10 +59,17 @@ final class Link {
 
   deinit { close(socket) }
 
+  /// The bytes that went each way, with those of TLS and without the headers of TCP/IP.
+  var count: (sent: Int, received: Int) { secured?.count ?? plain }
+
   /// Sends a packet as soon as the socket takes it.
-  func send(_ packet: [UInt8]) {
-    unsent += packet
-    sentCount += packet.count
+  func send(_ packet: [UInt8]) { unsent += packet }
+
+  /// Asks for a sign of life after a silence in either direction, as libmosquitto does.
+  func care(at now: UInt64) {
+    guard let longestSilence, now >= min(lastSent, lastReceived) + longestSilence else { return }
+    (lastSent, lastReceived) = (now, now)
+    send(Packet.ping)
   }
 
   /// Returns the identifier of the next packet that needs one.
@@ -60,16 +84,14 @@ final class Link {
   func exchange() throws -> [BrokerPacket]? {
     guard flush() else { return nil }
     var chunk = [UInt8](repeating: 0, count: 65_536)
-    while true {
-      let count = unsafe recv(socket, &chunk, chunk.count, 0)
-      guard count > 0 else {
-        if count == 0 || errno != EAGAIN { return nil }
-        break
+    reading: while true {
+      switch read(into: &chunk) {
+      case .moved(let count): received += chunk[..<count]
+      case .waitsForBytes, .waitsForRoom: break reading
+      case .ended: return nil
       }
-      receivedCount += count
-      received += chunk[..<count]
-      if count < chunk.count { break }
     }
+    lastReceived = Clock.monotonicMicroseconds
     var place = 0
     var packets: [BrokerPacket] = []
     while let packet = try BrokerPacket(from: received, at: &place) { packets.append(packet) }
@@ -79,16 +101,48 @@ final class Link {
 
   /// Sends the packets that wait. Returns false if the connection has ended.
   func flush() -> Bool {
-    while !unsent.isEmpty {
-      let count = unsafe Glibc.send(socket, unsent, unsent.count, Int32(MSG_NOSIGNAL))
-      guard count > 0 else {
-        guard errno == EAGAIN || errno == ENOTCONN else { return false }
-        break
+    var needsRoom = false
+    writing: while !unsent.isEmpty {
+      switch write() {
+      case .moved(let count):
+        unsent.removeFirst(count)
+        lastSent = Clock.monotonicMicroseconds
+      case .waitsForBytes: break writing
+      case .waitsForRoom:
+        needsRoom = true
+        break writing
+      case .ended: return false
       }
-      unsent.removeFirst(count)
     }
-    guard isWritten != !unsent.isEmpty else { return true }
-    isWritten = !unsent.isEmpty
+    guard isWritten != needsRoom else { return true }
+    isWritten = needsRoom
     return (try? poller.watch(socket, as: number, writes: isWritten, isNew: false)) != nil
+  }
+
+  /// Returns whether the socket has its peer. TLS would take the lack of one for the end.
+  private func connects() -> Bool {
+    var address = sockaddr_storage()
+    var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+    isConnected = unsafe withUnsafeMutablePointer(to: &address) { pointer in
+      unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { unsafe getpeername(socket, $0, &length) == 0 }
+    }
+    return isConnected
+  }
+
+  private func read(into chunk: inout [UInt8]) -> SecureSession.Outcome {
+    if let secured { return secured.read(into: &chunk) }
+    let count = unsafe recv(socket, &chunk, chunk.count, 0)
+    guard count > 0 else { return count < 0 && errno == EAGAIN ? .waitsForBytes : .ended }
+    plain.received += count
+    return .moved(count)
+  }
+
+  private func write() -> SecureSession.Outcome {
+    guard isConnected || connects() else { return .waitsForRoom }
+    if let secured { return secured.write(unsent) }
+    let count = unsafe Glibc.send(socket, unsent, unsent.count, Int32(MSG_NOSIGNAL))
+    guard count > 0 else { return errno == EAGAIN ? .waitsForRoom : .ended }
+    plain.sent += count
+    return .moved(count)
   }
 }

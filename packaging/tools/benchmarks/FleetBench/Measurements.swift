@@ -9,7 +9,14 @@ struct Measurements {
   let options: Options
   private(set) var table = Table()
 
-  init(_ options: Options) { self.options = options }
+  private let security: TransportSecurity?
+  /// How the devices connect.
+  private var manner: String { security == nil ? "without TLS and keep-alives" : "with TLS and keep-alives" }
+
+  init(_ options: Options) throws {
+    self.options = options
+    security = options.isPlain ? nil : try TransportSecurity()
+  }
 
   private func say(_ text: String) { Program.say("\(options.engine.rawValue): \(text)") }
 
@@ -18,12 +25,12 @@ struct Measurements {
   /// Connects devices in accounts of five: what each costs, how fast a change is known, and how they return.
   mutating func devices() throws {
     let count = options.devices
-    let broker = try Broker(options.engine, base: options.port)
+    let broker = try Broker(options.engine, base: options.port, security)
     defer { broker.kill() }
     let (before, time) = (broker.memory, broker.processorTime)
     let settings = Settings(spread: options.spread * 1_000)
     let ports = broker.ports
-    let town = try Town(devices: count, each: 5, settings) { account in
+    let town = try Town(devices: count, each: 5, settings, security) { account in
       ports[Int(truncatingIfNeeded: account.id.low % UInt64(ports.count))]
     }
     say("connecting \(count) devices in accounts of 5")
@@ -35,16 +42,16 @@ struct Measurements {
     table.add("a device's bytes received, joining", Double(joined.received) / Double(count), "bytes")
     table.add(
       "the broker's CPU time for a device, joining", joinedTime / Double(count) * 1e3, "ms",
-      note: "all nodes, without TLS and keep-alives")
+      note: "all nodes, \(manner)")
     table.add(
       "memory of a node for a device", (broker.memory - before) / Double(count), "kB",
-      note: "connection and record, without TLS")
+      note: "connection and record, \(manner)")
     let extrapolation = Extrapolation(
       memory: (broker.memory - before) / Double(count), processorTime: joinedTime / Double(count) * 1e3,
       nodes: ports.count)
     try idle(town, broker)
     try changes(town)
-    for devices in [1e6, 1e8] { extrapolation.add(for: devices, to: &table) }
+    for devices in [1e6, 1e8] { extrapolation.add(for: devices, manner, to: &table) }
     try refuseFaults(of: town)
     guard options.engine == .mosquitto else { return }
     say("killing the broker, which forgets everything")
@@ -76,7 +83,7 @@ struct Measurements {
     table.add("an idle device's packets received", Double(after.packets - before.packets) / each * 3_600, "an hour")
     table.add(
       "the broker's CPU time", (broker.processorTime - time) / seconds * 100, "% of a core",
-      note: "without TLS and keep-alives")
+      note: manner)
   }
 
   private mutating func changes(_ town: Town) throws {
@@ -102,15 +109,15 @@ struct Measurements {
   /// Lets one device read an account with many devices for the first time.
   mutating func account() throws {
     let count = options.account
-    let broker = try Broker(options.engine, base: options.port + 10)
+    let broker = try Broker(options.engine, base: options.port + 10, security)
     defer { broker.kill() }
     let port = broker.ports[0]
-    let town = try Town(devices: 1, each: 1, Settings(spread: 0)) { _ in port }
+    let town = try Town(devices: 1, each: 1, Settings(spread: 0), security) { _ in port }
     guard let seed = SecretKey.random(), let keys = DeviceKeys(seed: seed) else { throw BenchError("no memory") }
     let records = Samples(town.accounts[0], keys)
     say("publishing \(count) records of one account")
     var opened: [(MessageTopic, [UInt8])] = []
-    try Probe(port).publish(count, window: 50) { _ in
+    try Probe(port, security).publish(count, window: 50) { _ in
       let (topic, payload) = records.record()
       opened.append((topic, payload))
       return (topic.text, payload)
@@ -128,12 +135,37 @@ struct Measurements {
     table.add("\(count) records opened and checked", Double(Clock.monotonicMicroseconds - started) / 1e6, "s")
   }
 
+  // MARK: A rotation
+
+  /// Gives a large account another key, while one device in ten is away.
+  mutating func rotation() throws {
+    let count = options.members
+    let broker = try Broker(options.engine, base: options.port + 50, security)
+    defer { broker.kill() }
+    let port = broker.ports[0]
+    let town = try Town(devices: count, each: count, Settings(spread: options.spread * 1_000), security) { _ in port }
+    say("connecting an account of \(count) devices")
+    try town.start()
+    _ = try town.runUntilRecorded(at: [port], limit: 600)
+    let away = stride(from: 9, to: count, by: 10).map { town.devices[$0] }
+    for device in away { device.stop() }
+    try town.run(for: 3)
+    let connected = town.devices.filter { $0.link != nil }
+    say("handing another key to \(connected.count) connected devices, and to \(away.count) that are away")
+    try town.devices[0].rotate(in: town)
+    let handing = try town.run(until: { connected.allSatisfy(\.hasLaterEpoch) }, limit: 300, "the connected devices")
+    table.add(
+      "a rotation's key at all connected devices of an account", handing, "s",
+      note: "\(connected.count) connected, \(away.count) away")
+    try refuseFaults(of: town)
+  }
+
   // MARK: Many records
 
   /// Fills a broker with records, and starts it with them.
   mutating func records() throws {
     let count = options.records
-    let broker = try Broker(options.engine, base: options.port + 20, keepsMessages: true)
+    let broker = try Broker(options.engine, base: options.port + 20, security, keepsMessages: true)
     defer { broker.kill() }
     let port = broker.ports[0]
     guard let seed = SecretKey.random(), let keys = DeviceKeys(seed: seed) else { throw BenchError("no memory") }
@@ -141,7 +173,7 @@ struct Measurements {
     let before = broker.memory
     say("publishing \(count) records")
     let started = Clock.monotonicMicroseconds
-    try Probe(port).publish(count, window: 200) { number in
+    try Probe(port, security).publish(count, window: 200) { number in
       // An account has a hundred records, so that keys are derived now and then only.
       if number % 100 == 0, let account = try? SimulatedAccount() { samples = Samples(account, keys) }
       let (topic, payload) = samples.record()
@@ -160,17 +192,18 @@ struct Measurements {
 
   /// Divides accounts between two brokers by their names, and then moves those of one to the other.
   mutating func shards() throws {
-    let brokers = try [options.port + 30, options.port + 40].map { try Broker(options.engine, base: $0) }
+    let brokers = try [options.port + 30, options.port + 40].map { try Broker(options.engine, base: $0, security) }
     defer { for broker in brokers { broker.kill() } }
     let ports = brokers.map { $0.ports[0] }
     // The first two digits of the account's name, as "%a2" in Broker= puts them into the name of the broker.
-    let town = try Town(devices: options.devices / 10, each: 5, Settings(spread: options.spread * 1_000)) { account in
+    let town = try Town(devices: options.devices / 10, each: 5, Settings(spread: options.spread * 1_000), security) {
+      account in
       account.id.high >> 56 < 128 ? ports[0] : ports[1]
     }
     say("connecting \(town.devices.count) devices to two brokers")
     try town.start()
     _ = try town.runUntilRecorded(at: ports, limit: 300)
-    let divided = try ports.map { try Probe($0).retained("identityd/v1/+/d/+/+", quiet: 2) }
+    let divided = try ports.map { try Probe($0, security).retained("identityd/v1/+/d/+/+", quiet: 2) }
     say("moving the accounts of one broker to the other")
     town.port = { _ in ports[0] }
     brokers[1].kill()
@@ -199,10 +232,10 @@ struct Samples {
     let topic = MessageTopic.device(account.id, account.seal.account.tag(of: device))
     let description = DeviceDescription(
       name: Text("device"), signingKey: keys.signingKey, boxKey: keys.boxKey, joined: Timestamp(milliseconds: 1),
-      home: Home(high: 0, low: 0))
+      home: Home(high: 0, low: 0), readableVersion: EnvelopeVersion.two.rawValue)
     let body = Body(
       subject: device, generation: 1, counter: 1, run: Run(high: 1, low: 1),
       time: Timestamp(milliseconds: 1_790_000_000_000), author: device, fields: description.fields)
-    return (topic, account.seal.seal(.record, body, epoch: 1, on: topic, by: keys)?.bytes ?? [])
+    return (topic, account.seal.seal(.record, body, epoch: 1, .two, on: topic, by: keys)?.bytes ?? [])
   }
 }

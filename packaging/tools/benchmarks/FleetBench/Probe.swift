@@ -6,16 +6,17 @@ final class Probe {
   private let poller: Poller
   private let link: Link
 
-  init(_ port: UInt16) throws {
+  init(_ port: UInt16, _ security: TransportSecurity? = nil) throws {
     poller = try Poller()
     link = try Link(
-      to: port, number: 0, poller, client: "probe\(UInt64.random(in: 0...UInt64.max))", keepAlive: 0, will: nil)
+      to: port, security, number: 0, poller, client: "probe\(UInt64.random(in: 0...UInt64.max))", keepAlive: 0,
+      will: nil)
     try wait(for: 5) { if case .accepted(0) = $0 { true } else { false } }
   }
 
   /// Returns whether a broker accepts a connection and a subscription.
-  static func answers(_ port: UInt16) throws -> Bool {
-    guard let probe = try? Probe(port) else { return false }
+  static func answers(_ port: UInt16, _ security: TransportSecurity?) throws -> Bool {
+    guard let probe = try? Probe(port, security) else { return false }
     return (try? probe.retained("identityd/v1/+/d/+/+", quiet: 0.2)) != nil
   }
 

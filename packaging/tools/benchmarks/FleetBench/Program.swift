@@ -21,12 +21,13 @@ enum Program {
         print(Options.help, terminator: "")
         return ExitStatus.success
       }
-      var measurements = Measurements(options)
+      var measurements = try Measurements(options)
       for name in options.names {
         switch name {
         case .devices: try measurements.devices()
         case .account: try measurements.account()
         case .records: try measurements.records()
+        case .rotation: try measurements.rotation()
         case .shards: try measurements.shards()
         }
       }
@@ -44,7 +45,7 @@ enum Program {
 
 /// The names of the measurements.
 enum Measurement: String, CaseIterable {
-  case devices, account, records, shards
+  case devices, account, rotation, records, shards
 }
 
 /// The command line of `FleetBench`.
@@ -53,15 +54,17 @@ struct Options {
     .init("engine", value: "NAME", "The broker: mosquitto or nats (a cluster of three nodes)."),
     .init("devices", value: "N", "How many devices connect; 10000 where it is not given, and 3000 for nats."),
     .init("account", value: "N", "How many devices the large account has; 10000 where it is not given."),
+    .init("members", value: "N", "How many devices the account has whose key is rotated; 500 where it is not given."),
     .init("records", value: "N", "How many records fill a broker; 100000 where it is not given."),
     .init("spread", value: "SECONDS", "How far apart devices connect; 5 where it is not given."),
     .init("port", value: "N", "The first of the ports that are used; 21000 where it is not given."),
+    .init("plain", "Connect without TLS and keep-alives."),
     .init("quick", "Measure for a shorter time."),
     .init("help", "Show this help, and end."),
   ]
 
   static var help: String {
-    "Usage: fleet-bench [devices|account|records|shards]… [OPTION]…\n\n"
+    "Usage: fleet-bench [devices|account|rotation|records|shards]… [OPTION]…\n\n"
       + known.map { option in
         let name = "--\(option.name)\(option.value.map { "=\($0)" } ?? "")"
         return "  \(name.padding(toLength: 18, withPad: " ", startingAt: 0))  \(option.summary)\n"
@@ -72,9 +75,11 @@ struct Options {
   let engine: Broker.Engine
   let devices: Int
   let account: Int
+  let members: Int
   let records: Int
   let spread: Int
   let port: UInt16
+  let isPlain: Bool
   let isQuick: Bool
   let showsHelp: Bool
 
@@ -105,9 +110,11 @@ struct Options {
     // Whole accounts of five.
     devices = try number("devices", 10...15_000, engine == .nats ? 3_000 : 10_000) / 5 * 5
     account = try number("account", 10...16_000, 10_000)
+    members = try number("members", 10...5_000, 500)
     records = try number("records", 100...1_000_000, 100_000)
     spread = try number("spread", 0...600, 5)
     port = UInt16(try number("port", 1_024...60_000, 21_000))
+    isPlain = line.options["plain"] != nil
     isQuick = line.options["quick"] != nil
     showsHelp = line.options["help"] != nil
   }

@@ -11,7 +11,11 @@ final class Town {
   private(set) var accounts: [SimulatedAccount] = []
   /// Returns the port of the broker for an account.
   var port: (SimulatedAccount) -> UInt16
+  /// Nil for connections without TLS.
+  private let security: TransportSecurity?
   private var deadlines = Deadlines()
+  /// When the devices ask for signs of life again, where there was silence: once a second.
+  private var nextCare = Clock.monotonicMicroseconds
   private var nextLink: UInt64 = 0
   /// The devices by the numbers of their connections.
   private var places: [UInt64: Device] = [:]
@@ -19,9 +23,15 @@ final class Town {
   private var renamed: [DeviceTag: UInt64] = [:]
   private(set) var latencies: [Double] = []
   private var generator = SystemRandomNumberGenerator()
+  /// As identity-fleet.conf has it by default, in seconds.
+  private static let keepAlive: UInt16 = 60
 
-  init(devices count: Int, each size: Int, _ settings: Settings, port: @escaping (SimulatedAccount) -> UInt16) throws {
+  init(
+    devices count: Int, each size: Int, _ settings: Settings, _ security: TransportSecurity?,
+    port: @escaping (SimulatedAccount) -> UInt16
+  ) throws {
     poller = try Poller()
+    self.security = security
     self.port = port
     guard let seed = SecretKey.random(), let keys = DeviceKeys(seed: seed) else { throw BenchError("no memory") }
     for number in 0..<count {
@@ -88,7 +98,7 @@ final class Town {
     let started = Clock.monotonicMicroseconds
     try run(until: { isComplete }, limit: limit, "all devices know each other")
     while true {
-      let shown = try ports.reduce(0) { try $0 + Probe($1).retained("identityd/v1/+/d/+/+", quiet: 0.5) }
+      let shown = try ports.reduce(0) { try $0 + Probe($1, security).retained("identityd/v1/+/d/+/+", quiet: 0.5) }
       let passed = Double(Clock.monotonicMicroseconds - started) / 1e6
       if shown == devices.count { return passed }
       guard passed < limit else { throw BenchError("the brokers have \(shown) of \(devices.count) records") }
@@ -111,6 +121,18 @@ final class Town {
       while let passed = deadlines.takePassed(Clock.monotonicMicroseconds) {
         try passed.device.pass(passed.deadline, number: passed.number, in: self)
       }
+      care()
+    }
+  }
+
+  private func care() {
+    let now = Clock.monotonicMicroseconds
+    guard now >= nextCare else { return }
+    nextCare = now + 1_000_000
+    for device in devices {
+      device.link?.care(at: now)
+      // The end of a connection is noticed by the next exchange.
+      _ = device.link?.flush()
     }
   }
 
@@ -122,7 +144,8 @@ final class Town {
     let client = String((0..<23).map { _ in letters.randomElement(using: &generator) ?? "0" })
     places[nextLink] = device
     return try Link(
-      to: port(device.account), number: nextLink, poller, client: client, keepAlive: 0, will: will)
+      to: port(device.account), security, number: nextLink, poller, client: client,
+      keepAlive: security == nil ? 0 : Self.keepAlive, will: will)
   }
 
   func schedule(_ deadline: Deadline, after delay: Delay, of device: Device) -> UInt64 {

@@ -1,0 +1,1 @@
+../FleetBench/TransportSecurity.swift
