@@ -44,6 +44,9 @@ static struct {
     void *(*new_signing)(void *context, void *key, const char *queries);
     int (*begin_sign)(void *signing);
     int (*sign)(void *signing, uint8_t *signature, size_t *room, const uint8_t *digest, size_t length);
+    void *(*find_digest)(void *context, const char *name, const char *queries);
+    int (*digest)(
+        const void *bytes, size_t length, uint8_t *digest, unsigned int *size, const void *type, void *engine);
     void *(*new_digest)(void);
     void (*free_digest)(void *digest);
     int (*begin_verify)(
@@ -64,6 +67,8 @@ static struct {
 } openssl;
 
 static void *context;
+// Kept, because finding it again takes longer than a digest.
+static void *sha256;
 // A context with the provider of the TPM alone: no algorithm of the process can take the place of one in the TPM, and no
 // other use of libcrypto waits for the TPM.
 static void *tpm2_context, *tpm2_provider;
@@ -113,6 +118,8 @@ static void load(void) {
         {&openssl.new_signing, "EVP_PKEY_CTX_new_from_pkey"},
         {&openssl.begin_sign, "EVP_PKEY_sign_init"},
         {&openssl.sign, "EVP_PKEY_sign"},
+        {&openssl.find_digest, "EVP_MD_fetch"},
+        {&openssl.digest, "EVP_Digest"},
         {&openssl.new_digest, "EVP_MD_CTX_new"},
         {&openssl.free_digest, "EVP_MD_CTX_free"},
         {&openssl.begin_verify, "EVP_DigestVerifyInit_ex"},
@@ -138,7 +145,12 @@ static void load(void) {
     // 2 means that the memory cannot be locked, as in a container that may lock none. It is left out of core dumps all the
     // same. libsodium's memory, in which all other keys are, is not locked there either.
     if (openssl.secure_heap(secure_heap, secure_smallest) < 1) return;
-    context = openssl.new_context();
+    void *made = openssl.new_context();
+    sha256 = made == NULL ? NULL : openssl.find_digest(made, "SHA2-256", NULL);
+    if (sha256 == NULL)
+        openssl.free_context(made);
+    else
+        context = made;
 }
 
 int ccrypto_load(void) {
@@ -288,12 +300,15 @@ void ccrypto_free_key(ccrypto_key *key) {
     if (is_in_tpm2) pthread_mutex_unlock(&tpm2_lock);
 }
 
-int ccrypto_sign(ccrypto_key *key, const uint8_t digest[CCRYPTO_DIGEST], uint8_t signature[CCRYPTO_SIGNATURE]) {
-    uint8_t der[der_length];
+int ccrypto_sign(
+    ccrypto_key *key, const uint8_t *message, size_t length, uint8_t signature[CCRYPTO_SIGNATURE]
+) {
+    uint8_t digest[32], der[der_length];
     const uint8_t *next = der;
     size_t count = sizeof der;
     pthread_mutex_lock(lock_of(key));
-    int is_signed = openssl.sign(key->signing, der, &count, digest, CCRYPTO_DIGEST) == 1;
+    int is_signed = openssl.digest(message, length, digest, NULL, sha256, NULL) == 1
+        && openssl.sign(key->signing, der, &count, digest, sizeof digest) == 1;
     pthread_mutex_unlock(lock_of(key));
     void *pair = is_signed ? openssl.read_pair(NULL, &next, (long)count) : NULL;
     is_signed = pair != NULL && openssl.write_number(openssl.pair_r(pair), signature, 32) == 32

@@ -2,14 +2,40 @@ import CSodium
 
 /// Base64 with the alphabet for URLs and without padding (RFC 7515, section 2).
 enum Base64URL {
+  private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
+
   /// Returns the text of bytes.
   static func text(_ bytes: some Collection<UInt8>) -> String {
-    let bytes = Array(bytes)
-    // With the NUL at its end.
-    let room = sodium_base64_encoded_len(bytes.count, sodium_base64_VARIANT_URLSAFE_NO_PADDING)
-    var text = [CChar](repeating: 0, count: room)
-    _ = unsafe sodium_bin2base64(&text, room, bytes, bytes.count, sodium_base64_VARIANT_URLSAFE_NO_PADDING)
-    return String(decoding: text.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
+    var text: [UInt8] = []
+    append(Array(bytes).span, to: &text)
+    return String(decoding: text, as: UTF8.self)
+  }
+
+  /// Appends the text of bytes.
+  ///
+  /// Nothing in a proof is secret, so the time may depend on the bytes. libsodium, which takes the same for all, needs
+  /// several times as many instructions.
+  static func append(_ bytes: Span<UInt8>, to text: inout [UInt8]) {
+    let letters = alphabet.span
+    let start = text.count
+    let wholes = bytes.count / 3
+    text.append(contentsOf: repeatElement(0, count: (bytes.count * 4 + 2) / 3))
+    var output = text.mutableSpan
+    for whole in 0..<wholes {
+      let (place, next) = (3 * whole, start + 4 * whole)
+      let group = Int(bytes[place]) << 16 | Int(bytes[place + 1]) << 8 | Int(bytes[place + 2])
+      output[next] = letters[group >> 18]
+      output[next + 1] = letters[group >> 12 & 63]
+      output[next + 2] = letters[group >> 6 & 63]
+      output[next + 3] = letters[group & 63]
+    }
+    let (place, next) = (3 * wholes, start + 4 * wholes)
+    guard place < bytes.count else { return }
+    let hasSecond = place + 1 < bytes.count
+    let group = Int(bytes[place]) << 8 | (hasSecond ? Int(bytes[place + 1]) : 0)
+    output[next] = letters[group >> 10]
+    output[next + 1] = letters[group >> 4 & 63]
+    if hasSecond { output[next + 2] = letters[group << 2 & 63] }
   }
 
   /// Returns the bytes of a text; nil if it is none, or has bits that say nothing.

@@ -16,12 +16,14 @@ package struct Proof: Sendable {
   /// - Returns: the proof; nil if the library refuses.
   package static func sign(_ claims: [UInt8], with key: ProofKey) -> [UInt8]? {
     let header = #"{"alg":"ES256","kid":"\#(key.publicKey.thumbprint)","typ":"JWT"}"#
-    var proof = Array(Base64URL.text(header.utf8).utf8)
+    var proof: [UInt8] = []
+    proof.reserveCapacity((header.utf8.count + claims.count) * 4 / 3 + 96)
+    Base64URL.append(Array(header.utf8).span, to: &proof)
     proof.append(UInt8(ascii: "."))
-    proof.append(contentsOf: Base64URL.text(claims).utf8)
+    Base64URL.append(claims.span, to: &proof)
     guard let signature = key.signature(of: proof) else { return nil }
     proof.append(UInt8(ascii: "."))
-    proof.append(contentsOf: Base64URL.text(signature).utf8)
+    Base64URL.append(signature.span, to: &proof)
     return proof
   }
 

@@ -107,7 +107,7 @@ package final class ProofKey: Sendable {
   /// Signs a message: r, then s, 32 bytes each (RFC 7518, section 3.4). Nil if the library or the TPM refuses.
   package func signature(of message: [UInt8]) -> [UInt8]? {
     var signature = [UInt8](repeating: 0, count: Int(CCRYPTO_SIGNATURE))
-    guard unsafe ccrypto_sign(key, sha256(message), &signature) == 1 else { return nil }
+    guard unsafe ccrypto_sign(key, message, message.count, &signature) == 1 else { return nil }
     // A TPM that has restarted may have another program's key in the slot of this one.
     guard place == .software || (try? publicKey.verifies(signature, of: message)) == true else { return nil }
     return signature

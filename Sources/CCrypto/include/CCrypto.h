@@ -10,8 +10,6 @@
 #define CCRYPTO_POINT 64
 /// The length of a signature: r and s, 32 bytes each.
 #define CCRYPTO_SIGNATURE 64
-/// The length of a digest.
-#define CCRYPTO_DIGEST 32
 /// The room that a private key takes at most in its stored form.
 #define CCRYPTO_PRIVATE_KEY 512
 
@@ -48,8 +46,9 @@ int ccrypto_public_key(ccrypto_key *key, uint8_t point[CCRYPTO_POINT]);
 /// Wipes and releases a key.
 void ccrypto_free_key(ccrypto_key *key);
 
-/// Signs the SHA-256 digest of a message. Returns 1, or 0.
-int ccrypto_sign(ccrypto_key *key, const uint8_t digest[CCRYPTO_DIGEST], uint8_t signature[CCRYPTO_SIGNATURE]);
+/// Signs a message. Returns 1, or 0.
+int ccrypto_sign(
+    ccrypto_key *key, const uint8_t *message, size_t length, uint8_t signature[CCRYPTO_SIGNATURE]);
 /// Verifies a signature. Returns 1 if it is valid, 0 if it is not or `point` is no point of the curve, or -1 if the library
 /// is not available.
 int ccrypto_verify(
