@@ -17,8 +17,9 @@ package enum EnvelopeVersion: UInt8, Sendable, Comparable, CaseIterable {
 
 /// The outer form of every message: what a broker can see of it.
 ///
-/// Two bytes of magic, the version, the kind and the epoch (4 bytes, big-endian), which all versions have, the nonce (24 bytes), in version 2 the
-/// commitment to the key (32 bytes), the ciphertext. A message for one reader has no nonce: its box has a key of its own.
+/// Two bytes of magic, the version, the kind and the epoch (4 bytes, big-endian), which all versions have, the nonce (24
+/// bytes), in version 2 the commitment to the key (32 bytes), the ciphertext. A message for one reader has no nonce: its box
+/// has a key of its own.
 package struct Envelope: Equatable, Sendable {
   /// The first two bytes of each message.
   static let magic: [UInt8] = [0x69, 0x46]

@@ -4,7 +4,7 @@
 /// does: the number of its epoch.
 package struct FleetRecord: OrderedElement, Equatable {
   /// The comparison of a message with the known one about the same device.
-  package enum Rank: Sendable {
+  package enum Outcome: Sendable {
     /// The message holds from now on.
     case higher
     /// The message is the known one.
@@ -67,11 +67,16 @@ package struct FleetRecord: OrderedElement, Equatable {
 
   /// The number of the epoch whose key seals the message: bytes 4 to 7, after `69 46`, the version and the kind. All
   /// versions have these eight bytes, so a later service can be ranked by an earlier daemon. 0 for any other message.
-  private var epoch: UInt64 {
+  private var epoch: UInt32 {
     let letters = message.bytes.prefix(12)
     guard letters.count == 12, letters.starts(with: "aUY".utf8) else { return 0 }
     // The last eight letters are bytes 3 to 8.
-    return letters.suffix(8).reduce(0) { $0 << 6 | UInt64(Self.number(of: $1) ?? 0) } >> 8 & 0xffff_ffff
+    let bytes = letters.suffix(8).reduce(0 as UInt64) { $0 << 6 | UInt64(Self.number(of: $1) ?? 0) }
+    return UInt32(truncatingIfNeeded: bytes >> 8)
+  }
+
+  private var rank: FleetRank {
+    FleetRank(epoch: epoch, generation: generation, isRemoval: isGone, counter: counter)
   }
 
   /// Returns the number of bytes that a text in Base64 stands for.
@@ -79,19 +84,16 @@ package struct FleetRecord: OrderedElement, Equatable {
 
   private static func padding(of text: Text) -> Int { text.bytes.suffix(2).count { $0 == UInt8(ascii: "=") } }
 
-  /// Compares by epoch, then by generation, then a tombstone above a record, then by counter, then by the SHA-256 of the
-  /// messages.
+  /// Compares by rank, then by the SHA-256 of the messages.
   ///
   /// - Parameters:
   ///   - known: the known message about the device; nil if there is none.
   ///   - digest: returns the SHA-256 of a message.
   /// - Returns: nil if only the SHA-256 tells, and `digest` is nil.
-  func rank(above known: FleetRecord?, _ digest: ((Text) -> Text)?) -> Rank? {
+  func compare(with known: FleetRecord?, _ digest: ((Text) -> Text)?) -> Outcome? {
     guard let known else { return .higher }
-    if epoch != known.epoch { return epoch > known.epoch ? .higher : .lower }
-    if generation != known.generation { return generation > known.generation ? .higher : .lower }
-    if isGone != known.isGone { return isGone ? .higher : .lower }
-    if counter != known.counter { return counter > known.counter ? .higher : .lower }
+    let (rank, knownRank) = (rank, known.rank)
+    if rank != knownRank { return rank > knownRank ? .higher : .lower }
     if message == known.message { return .same }
     return digest.map { $0(known.message) < $0(message) ? .higher : .lower }
   }

@@ -92,7 +92,7 @@ extension Registry {
   ///
   /// - Throws: `conflict` if the known message outranks this one.
   fileprivate func isNew(_ record: FleetRecord, _ digest: ((Text) -> Text)?) throws(Refusal) -> Bool? {
-    switch record.rank(above: records[record.device], digest) {
+    switch record.compare(with: records[record.device], digest) {
     case .higher?: return true
     case .same?: return false
     case .lower?: throw .conflict("the stored message about the device outranks this one")

@@ -222,7 +222,7 @@ private struct Restoration {
     guard backup.account == plan.registry.account else { return }
     let listed = Dictionary(backup.devices.map { ($0.value, $0) }) { first, _ in first }
     for record in records {
-      guard record.rank(above: plan.registry.records[record.device], digest) == .higher,
+      guard record.compare(with: plan.registry.records[record.device], digest) == .higher,
         plan.registry.hasRoom(for: record)
       else { continue }
       let isListed = plan.registry.devices[record.device] != nil
