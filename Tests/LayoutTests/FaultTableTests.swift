@@ -51,6 +51,17 @@ struct FaultTableTests {
     }
   }
 
+  @Test func `the front page lists every decision and every article`() throws {
+    let page = "Sources/identityd/identityd.docc/identityd.md"
+    let text = try Tree.text(page)
+    let files = try Tree.files(below: "Sources/identityd/identityd.docc", "md").filter { $0 != page }
+    #expect(files.count > 40)
+    for file in files {
+      let name = URL(filePath: file).deletingPathExtension().lastPathComponent
+      #expect(text.contains("\n- <doc:\(name)>\n"), "\(name)")
+    }
+  }
+
   /// A filter for a suite that is gone selects nothing, and passes.
   @Test func `each suite of trials is declared`() throws {
     let declared = try Tree.files(below: "Tests", "swift").flatMap { file in
