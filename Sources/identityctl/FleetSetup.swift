@@ -38,10 +38,9 @@ extension Program {
     let outcome: Trial
     do {
       try withFileFailures { try files.write(broker, authorities: line.options["ca-file"], secret) }
-      outcome = try tryBroker(broker, line)
+      outcome = try puttingBack(files.replaced, wasActive, isOwn) { try tryBroker(broker, line) }
     } catch {
-      try withFileFailures { try files.putBack() }
-      try? manage([wasActive ? "restart" : "stop"], isOwn)
+      try putBack(files.replaced, wasActive, isOwn)
       throw error
     }
     try manage(["enable", "--quiet"], isOwn)
@@ -58,6 +57,20 @@ extension Program {
     }
     tellNext(after: nil, broker, line)
     return ExitStatus.success
+  }
+
+  /// Puts the former files back, and has the service go on with them.
+  private static func putBack(_ files: [BrokerFiles.File], _ wasActive: Bool, _ isOwn: Bool) throws {
+    try withFileFailures { try BrokerFiles.putBack(files) }
+    try? manage([wasActive ? "restart" : "stop"], isOwn)
+  }
+
+  /// Runs `body`. A signal that ends this process meanwhile does so after the former files are back: a person who gives up
+  /// a long trial keeps the broker that worked.
+  private static func puttingBack<Outcome>(
+    _ files: [BrokerFiles.File], _ wasActive: Bool, _ isOwn: Bool, during body: () throws -> Outcome
+  ) throws -> Outcome {
+    try SignalWatch.run(SignalWatch.ending, leave: { try? putBack(files, wasActive, isOwn) }, during: body)
   }
 
   // MARK: The account

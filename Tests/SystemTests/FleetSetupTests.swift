@@ -190,12 +190,30 @@ extension SystemTests {
       #expect(outcome.status != 0 && errors.contains(reason), "\(words): \(outcome)")
       #expect(try await system.shell(files) == former, "\(words)")
     }
+    try await expectPutBackAfterSignals(on: system, files)
     try await eventuallyLive(system)
     // Without a terminal and a question: nothing but JSON.
     let again = try await system.shell(
       "echo \(Self.password) | identityctl fleet setup mqtts://site@\(Self.host) --password-file=- --json "
         + "--ca-file=\(Self.authorities)")
     #expect(again == "{\"outcome\":\"taken\",\"configuration\":\"\(Self.setup)\"}")
+  }
+
+  /// Checks that a person who gives up during the trial, which a silent broker makes long, keeps the former configuration.
+  private func expectPutBackAfterSignals(on system: Container, _ files: String) async throws {
+    let former = try await system.shell(files)
+    try await system.shell("systemctl kill --signal=STOP mosquitto.service")
+    for (signal, status) in [("INT", 130), ("TERM", 143), ("HUP", 129)] {
+      let outcome = try await system.attempt(
+        """
+        echo wrong >/tmp/wrong
+        timeout --preserve-status --signal=\(signal) 3 identityctl fleet setup mqtts://site@\(Self.host):8883 \
+          --ca-file=/var/lib/mosquitto/fleet.crt --password-file=/tmp/wrong
+        """)
+      #expect(outcome.status == Int32(status), "\(signal): \(outcome)")
+      #expect(try await system.shell(files) == former, "\(signal)")
+    }
+    try await system.shell("systemctl kill --signal=CONT mosquitto.service")
   }
 
   /// Sets the service of a user up, whose configuration is in the user's home.
