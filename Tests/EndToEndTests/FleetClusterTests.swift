@@ -96,15 +96,6 @@ struct FleetClusterTests {
     #expect(try devices[0].devices() == ["minority", "name2", "name3"])
     try cluster.heal(1)
     try fleet.agree(devices, on: ["majority", "minority", "name3"])
-    let identifiers = try devices[..<2].map { try $0.daemon.uuid("get device") }
-    for listener in listeners {
-      try listener.send("ping\n")
-      var events: [String] = []
-      while let line = try listener.line(), line != "OK" { events.append(line) }
-      #expect(events.count == 2, "\(events)")
-      for identifier in identifiers {
-        #expect(events.count { $0.contains(" devices changed value=\(identifier) ") } == 1, "\(events)")
-      }
-    }
+    try fleet.expectOneChange(of: devices[..<2], at: listeners)
   }
 }

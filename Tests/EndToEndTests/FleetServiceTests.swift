@@ -59,6 +59,20 @@ import Testing
     }
   }
 
+  /// Checks that subscribers of the devices have heard of one change of each of some devices, and of nothing else.
+  func expectOneChange(of devices: some Collection<FleetUnderTest>, at listeners: [Client]) throws {
+    let identifiers = try devices.map { try $0.daemon.uuid("get device") }
+    for listener in listeners {
+      try listener.send("ping\n")
+      var events: [String] = []
+      while let line = try listener.line(), line != "OK" { events.append(line) }
+      #expect(events.count == identifiers.count, "\(events)")
+      for identifier in identifiers {
+        #expect(events.count { $0.contains(" devices changed value=\(identifier) ") } == 1, "\(events)")
+      }
+    }
+  }
+
   @Test func `row 64: two devices that remove each other at the same moment both leave`() throws {
     let broker = try BrokerUnderTest()
     let devices = try fleet(["desk", "laptop", "phone"], at: broker)

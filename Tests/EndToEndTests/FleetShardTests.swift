@@ -148,15 +148,6 @@ import Testing
     try move(devices[2])
     brokers[0].kill()
     try fleet.agree(devices, on: ["moved", "phone", "stayed"])
-    let identifiers = try devices[..<2].map { try $0.daemon.uuid("get device") }
-    for listener in listeners {
-      try listener.send("ping\n")
-      var events: [String] = []
-      while let line = try listener.line(), line != "OK" { events.append(line) }
-      #expect(events.count == 2, "\(events)")
-      for identifier in identifiers {
-        #expect(events.count { $0.contains(" devices changed value=\(identifier) ") } == 1, "\(events)")
-      }
-    }
+    try fleet.expectOneChange(of: devices[..<2], at: listeners)
   }
 }
