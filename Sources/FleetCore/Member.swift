@@ -215,6 +215,8 @@ struct Member: Sendable {
       switch roster.verdict(on: message, at: tag) {
       case .higher:
         let former = roster[tag]
+        // What was retained may have come about while this device was away, with a removal that it has not seen.
+        if !isRetained, !isOwn, let former, message.isRekeyed(since: former) { actions.append(.rekeyed(message)) }
         adopt(message, at: tag, &actions)
         keepReadable(isLive: isLive, &actions)
         if let former, isRemoval(former, ofAuthorOf: message), let removal = Removal(former.body.fields) {

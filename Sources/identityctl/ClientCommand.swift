@@ -157,7 +157,7 @@ package struct ClientCommand: Sendable {
     [.word("state")]
       + [
         "broker", "reason", "next", "password", "signer", "keys", "removed", "superseded", "join", "join-reason",
-        "invitation", "newcomer", "second-newcomer",
+        "invitation", "newcomer", "second-newcomer", "other-key",
       ].map { .word($0).optional }
       + ["twin", "alone"].map { .boolean($0).optional }
       + ["connected", "rotations", "earlier-releases", "held", "dropped", "foreign", "beyond-bound"].map {

@@ -32,6 +32,7 @@ struct FleetJudgementTests {
       ("no-keys", ["reason": "locked"], .failed, "cannot be read: locked"),
       ("refused", ["broker": "mqtts://b", "reason": "bad password"], .failed, "mqtts://b refuses"),
       ("live", ["second-newcomer": "u thief"], .warning, "a second device, u thief, has used the code"),
+      ("live", ["other-key": "u desk"], .warning, "the device u desk has come with another key"),
       ("unpublished", ["reason": "the broker does not keep it"], .warning, "the broker does not keep it"),
       ("waiting", ["broker": "mqtts://b", "reason": "timed out"], .failed, "no connection with mqtts://b: timed out"),
       ("live", ["held": "3"], .failed, "could not store 3 messages"),

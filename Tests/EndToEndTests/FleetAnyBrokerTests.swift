@@ -34,6 +34,7 @@ extension FleetServiceTests {
     // It can join again, which outranks the removal.
     try join(devices[2], by: devices[1])
     try agree(devices, on: ["desk", "laptop", "phone"])
+    for device in devices { #expect(try !device.ask("fleet status").contains { $0.hasPrefix("* other-key") }) }
   }
 
   @Test func `a device that leaves is gone everywhere`() throws {
@@ -201,6 +202,13 @@ extension FleetServiceTests {
     // The earlier one cannot speak for the device any more.
     try devices[1].wait(state: "no-account")
     #expect(devices[1].log.contains("another machine has joined the account"))
+    // Nobody can tell this from a member that speaks in the device's name, so the others hear of it until a rotation.
+    func isNamed() throws -> Bool {
+      try devices[0].ask("fleet status").contains { $0.hasPrefix("* other-key=\"\(laptop) ") }
+    }
+    #expect(try isNamed())
+    #expect(try devices[0].identityctl("account", "rotate", "--yes").status == 0)
+    try devices[0].wait("the warning ends") { try !isNamed() }
   }
 
   @Test func `a passphrase protects an invitation in a file`() throws {

@@ -70,6 +70,9 @@ extension FleetServiceTests {
     try devices[0].wait(state: "no-account")
     #expect(devices[0].log.contains("another machine has joined the account in the name of this device"))
     try devices[1].wait(for: ["forged", "laptop", "phone", "tablet"])
+    // The others have to believe it, and name it.
+    #expect(try devices[1].ask("fleet status").contains("* other-key=\"\(desk) forged\""))
+    #expect(devices[1].log.contains("forged (\(desk)) has another key, and nobody has removed the device before"))
 
     // Every member may remove a device. The log tells that the author has not signed this removal.
     let removal = try others.removal(of: laptop, by: others[1], signer: 0)

@@ -117,6 +117,26 @@ struct BeliefTests {
     #expect(talk.fleet.phase == .reading(attempt: 0))
   }
 
+  @Test func `another key of a device is named, unless the device was removed, or this one was away`() throws {
+    func record(_ talk: Conversation, _ counter: UInt64, generation: UInt32) throws -> SignedMessage {
+      try talk.message(
+        .record, 1, counter, 1, signer: 2, talk.description(2, "name").fields, generation: generation)
+    }
+    for isLive in [true, false] {
+      var talk = try Conversation()
+      _ = try talk.settle([talk.record(1, 1)])
+      let other = try record(talk, 1, generation: 2)
+      let actions = isLive ? try talk.hear(other) : try talk.show(other)
+      #expect(actions.contains("store 1 record 1"))
+      #expect(actions.contains { $0.hasPrefix("rekeyed") } == isLive, "\(actions)")
+      // It has this key from now on.
+      #expect(try !talk.hear(record(talk, 2, generation: 2)).contains { $0.hasPrefix("rekeyed") })
+      // After a removal it joins anew.
+      _ = try talk.hear(talk.tombstone(1, 3, generation: 2, by: 2))
+      #expect(try !talk.hear(talk.record(1, 1, generation: 3)).contains { $0.hasPrefix("rekeyed") })
+    }
+  }
+
   @Test func `a removed device that was killed before it stopped stops at its next start`() throws {
     var talk = try Conversation()
     let tombstone = try talk.tombstone(0, 2, by: 1)

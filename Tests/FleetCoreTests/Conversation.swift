@@ -258,6 +258,7 @@ struct Conversation {
     case .accept(let invitation): "accept \(text(invitation))"
     case .joined(let isConfirmed): "joined, \(isConfirmed ? "confirmed" : "unconfirmed")"
     case .notJoined(let failure): "not joined, \(failure)"
+    case .rekeyed(let record): "rekeyed \(text(record))"
     case .readKeys, .connect, .disconnect, .suspected, .beyondBound, .ended(.superseded): "\(action)"
     }
   }

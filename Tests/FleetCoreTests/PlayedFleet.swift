@@ -200,7 +200,7 @@ struct PlayedFleet {
     case .accept(let invitation): accept(invitation, device, process)
     case .joined(let isConfirmed): join(device, isConfirmed: isConfirmed)
     case .notJoined(let failure): tell(device, "not joined, \(failure)")
-    case .readKeys, .dropped, .beyondBound: break
+    case .readKeys, .dropped, .beyondBound, .rekeyed: break
     case .box, .notOffered, .invalidate: faults.append("device \(device): \(action)")
     }
   }

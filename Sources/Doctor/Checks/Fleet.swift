@@ -80,7 +80,7 @@ extension FleetFacts {
       ("removed", words["removed"]), ("superseded", words["superseded"]), ("password", words["password"]))
     if let refused { return Finding([refused], facts: facts) }
     if let unknown { return Finding(skipped: unknown, facts: facts) }
-    let faults = [stopped ?? connection ?? membership, storage, twin, loneliness, leak, formerPassword]
+    let faults = [stopped ?? connection ?? membership, storage, twin, loneliness, leak, otherKey, formerPassword]
     return Finding(faults.compactMap { $0 }, facts: facts)
   }
 
@@ -172,6 +172,16 @@ extension FleetFacts {
       "a second device, \(newcomer), has used the code of an invitation, and has the keys of the account. If one of the "
         + "two is not yours, \(client.fleetNamed("account", "rotate")) replaces the keys; with without=UUID, it removes the "
         + "device, too, if \(client.named("devices")) lists it", mend: [status])
+  }
+
+  /// The warning that a device has another key. A device draws its key once, when it joins.
+  private var otherKey: Finding.Fault? {
+    guard let device = words["other-key"] else { return nil }
+    return .warning(
+      "the device \(device) has come with another key, and nobody had removed it. If it has not lost its state and joined "
+        + "again, a member of the account speaks in its name: "
+        + "\(client.fleetNamed("account", "rotate")) with without=UUID removes a device and replaces the keys, and then "
+        + "the device itself can join again", mend: [status])
   }
 
   /// The warning that the broker does not have the password of the present key.

@@ -42,7 +42,7 @@ struct Meetings {
   private(set) var invitation: InvitationState?
   /// The device that has used the code of an invitation after another one had, until the key of the account is replaced;
   /// nil if none has.
-  private(set) var intruder: (device: UUID, name: String)?
+  private(set) var intruder: NamedDevice?
   /// The last invitation that the broker showed to this device, and its content.
   private var shown: (message: SignedMessage, content: Invitation)?
 
@@ -69,7 +69,7 @@ struct Meetings {
   mutating func endInvitation(_ state: InvitationState) { invitation = state }
 
   /// Notes that a second device has used the code of the invitation; nil once the key of the account was replaced.
-  mutating func noteIntruder(_ intruder: (device: UUID, name: String)?) { self.intruder = intruder }
+  mutating func noteIntruder(_ intruder: NamedDevice?) { self.intruder = intruder }
 
   /// Forgets the code of the last invitation, of which the broker has nothing any more.
   mutating func forgetCode() { inviting = nil }
@@ -83,7 +83,7 @@ struct Meetings {
     case .used(let name): rows += [("invitation", "used"), ("newcomer", name)]
     case nil: break
     }
-    if let intruder { rows.append(("second-newcomer", "\(intruder.device) \(intruder.name)")) }
+    if let intruder { rows.append(("second-newcomer", "\(intruder)")) }
     return rows
   }
 
@@ -166,14 +166,14 @@ extension Service {
 
   /// Tells the admins that a newcomer has answered an invitation.
   func note(_ answer: SignedMessage, isFirst: Bool) {
-    let name = answer.body.fields[.name].map { "\(Text(trusted: $0))" } ?? "?"
+    let newcomer = NamedDevice(of: answer)
     if isFirst {
-      meetings.endInvitation(.used(name))
-      log.note("\(name) (\(answer.body.subject)) joins with the code")
+      meetings.endInvitation(.used(newcomer.name))
+      log.note("\(newcomer.name) (\(newcomer.identifier)) joins with the code")
     } else {
-      meetings.noteIntruder((answer.body.subject, name))
+      meetings.noteIntruder(newcomer)
       log.warn(
-        "\(name) (\(answer.body.subject)) has used the code, too, and has the keys of the account; "
+        "\(newcomer.name) (\(newcomer.identifier)) has used the code, too, and has the keys of the account; "
           + "if it is not yours, see 'identityctl account rotate'")
     }
   }

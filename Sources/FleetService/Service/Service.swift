@@ -180,6 +180,7 @@ package final class Service {
     case .suspected(let state): try suspect(state)
     case .dropped(let reason): report.noteDropped(reason)
     case .beyondBound: report.noteBeyondBound()
+    case .rekeyed(let record): noteOtherKey(in: record)
     case .ended(let ending): try end(ending)
     case .newcomer(let answer): note(answer, isFirst: true)
     case .anotherNewcomer(let answer): note(answer, isFirst: false)

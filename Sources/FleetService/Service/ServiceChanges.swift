@@ -42,6 +42,7 @@ extension Service {
   func enter(_ epoch: Epoch, _ key: SecretKey?) throws(DaemonFault) {
     guard try use(account?.entering(epoch, key)) else { return inputs.append(.notEntered(epoch.number)) }
     meetings.noteIntruder(nil)
+    report.noteOtherKey(nil)
     inputs.append(.entered(epoch))
   }
 
@@ -136,6 +137,17 @@ extension Service {
     if accountName == account?.name { try link?.setAccount(nil) }
     try link?.deleteKeys()
     isStartDue = true
+  }
+
+  // MARK: Other devices
+
+  /// Tells the admins that a device has come with another key.
+  func noteOtherKey(in record: SignedMessage) {
+    let device = NamedDevice(of: record)
+    report.noteOtherKey(device)
+    log.warn(
+      "\(device.name) (\(device.identifier)) has another key, and nobody has removed the device before; "
+        + "see 'identityctl check'")
   }
 
   // MARK: The record of this device

@@ -37,6 +37,8 @@ struct StatusReport {
   private var dropped: [Rejection: Int] = [:]
   private var foreign = 0
   private var beyondBound = 0
+  /// The last device that has come with another key, until the key of the account is replaced; nil if none has.
+  private var otherKey: NamedDevice?
   private var isConnected = false
   /// The time of the next attempt to connect; nil if none was planned.
   private var nextAttempt: Timestamp?
@@ -58,6 +60,7 @@ struct StatusReport {
     if let account { words.append(("signer", "\(Base64Text.encoded(account.keys.signingKey.bytes))")) }
     if let lack { words.append(lack.word) }
     words += meetings
+    if let otherKey { words.append(("other-key", "\(otherKey)")) }
     if fleet.isUninvited { words.append(("join-reason", Meetings.notInvited)) }
     if case .twin = fleet.twin { words.append(("twin", "yes")) }
     if fleet.isAloneInEpoch { words.append(("alone", "yes")) }
@@ -154,6 +157,9 @@ struct StatusReport {
 
   /// Counts a device for which there is no room.
   mutating func noteBeyondBound() { beyondBound += 1 }
+
+  /// Notes that a device has come with another key; nil once the key of the account was replaced.
+  mutating func noteOtherKey(_ device: NamedDevice?) { otherKey = device }
 }
 
 extension Silence {

@@ -199,7 +199,7 @@ final class Device {
     case .grant(let draft, let boxKey): inputs.append(.wrote(draft.tag, try grant(draft, to: boxKey)))
     // A device that takes part in a rotation gets messages of the next epoch before its key.
     case .dropped(.epoch) where account.epochs.count > 0: break
-    case .suspected, .dropped, .beyondBound, .ended: figures.faults += 1
+    case .suspected, .dropped, .beyondBound, .rekeyed, .ended: figures.faults += 1
     case .readKeys, .notRotated, .learnEpoch, .box, .notOffered, .invalidate, .newcomer, .anotherNewcomer,
       .invitationEnded, .invitationOver, .accept, .joined, .notJoined:
       throw BenchError("the rules ask for \("\(action)".prefix { $0 != "(" })")
