@@ -22,6 +22,8 @@ package struct VerbTable: Sendable {
 
   /// Indices into ``verbs`` in a hash table with open addressing, which is at most a quarter full.
   private let slots: [Int]
+  /// The words of each verb in ``verbs`` as bytes, which are compared faster than a text.
+  private let spellings: [[UInt8]]
 
   /// Builds the index.
   package init() {
@@ -34,6 +36,7 @@ package struct VerbTable: Sendable {
       slots[slot] = place
     }
     self.slots = slots
+    spellings = Self.verbs.map { Array($0.words.utf8) }
   }
 
   /// Makes a command from a parsed line.
@@ -99,29 +102,22 @@ package struct VerbTable: Sendable {
     var slot = hash & (slots.count - 1)
     while slots[slot] >= 0 {
       let place = slots[slot]
-      if matches(Self.verbs[place].words, first, second, in: line) { return place }
+      if matches(spellings[place], first, second, in: line) { return place }
       slot = (slot + 1) & (slots.count - 1)
     }
     return nil
   }
 
   private func matches(
-    _ words: String, _ first: WordParser.Word, _ second: WordParser.Word?, in line: borrowing Span<UInt8>
+    _ words: [UInt8], _ first: WordParser.Word, _ second: WordParser.Word?, in line: borrowing Span<UInt8>
   ) -> Bool {
-    guard words.utf8.count == first.value.count + (second.map { $0.value.count + 1 } ?? 0) else { return false }
-    for (offset, byte) in words.utf8.enumerated() {
-      let given: UInt8
-      if offset < first.value.count {
-        given = line[first.value.lowerBound + offset]
-      } else if offset == first.value.count {
-        given = UInt8(ascii: " ")
-      } else if let second {
-        given = line[second.value.lowerBound + offset - first.value.count - 1]
-      } else {
-        return false
-      }
-      if byte != lowercased(given) { return false }
-    }
+    let end = first.value.count
+    guard words.count == end + (second.map { $0.value.count + 1 } ?? 0) else { return false }
+    for offset in 0..<end where words[offset] != lowercased(line[first.value.lowerBound + offset]) { return false }
+    guard let second else { return true }
+    guard words[end] == UInt8(ascii: " ") else { return false }
+    for offset in 0..<second.value.count
+    where words[end + 1 + offset] != lowercased(line[second.value.lowerBound + offset]) { return false }
     return true
   }
 
@@ -131,7 +127,7 @@ package struct VerbTable: Sendable {
     // A word that is longer than any verb may be a misplaced secret, so not even a copy of the word is made.
     let words = parser.words.filter { !$0.isAttribute }.prefix(2)
     let operands = words.map { $0.value.count > Bound.shownWordLength ? "…" : parser.text($0, in: line) }
-    for head in Self.levelVerbs where matches(head, first, nil, in: line) {
+    for head in Self.levelVerbs where matches(Array(head.utf8), first, nil, in: line) {
       let levels = Self.verbs.map(\.words).filter { $0.hasPrefix(head + " ") }.map { $0.dropFirst(head.count + 1) }
       guard operands.count > 1 else { return .badArgument(verb: head, .missingOperand("LEVEL")) }
       return .badArgument(
