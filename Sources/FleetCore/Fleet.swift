@@ -61,6 +61,9 @@ package struct Fleet: Sendable {
   /// Later, the others have rotated without this one, or a removed device has misled it.
   package var isAloneInEpoch: Bool { member?.isAloneInEpoch ?? false }
 
+  /// The records of devices that have come with another key since the start, although nobody had removed them.
+  package var otherKeys: [SignedMessage] { member?.otherKeys ?? [] }
+
   /// The connected devices of the account beside this one, as far as they tell.
   package var present: Set<DeviceTag> { member?.present ?? [] }
 

@@ -283,8 +283,7 @@ package enum Action: Equatable, Sendable {
   case cancel(Deadline)
   /// Another machine speaks for this device, or did so before this one was set back.
   case suspected(TwinWatch.State)
-  /// Warn of a record that has come with another key than the one before, although nobody has removed its device: the
-  /// device has lost its state and joined again, or a member speaks in its name.
+  /// Warn of a record that has come with another key than the one before, although this device knows of no removal.
   case rekeyed(SignedMessage)
   /// Count a dropped message.
   case dropped(Rejection)

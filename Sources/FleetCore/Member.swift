@@ -11,6 +11,9 @@ struct Member: Sendable {
   var reading: Reading?
   /// The number of readings that this connection has completed.
   private var readings = 0
+  /// Whether the readings that follow each other after a connection are complete.
+  var isSettledIn: Bool { readings > Pace.rereadings.count }
+  var rekeyed = OtherKeys()
   var speaker: Speaker
   var twins: TwinWatch
   var removals: [DeviceTag: Draft] = [:]
@@ -94,7 +97,7 @@ struct Member: Sendable {
     if settings.heartbeat != former.heartbeat, speaker.state == .current {
       actions.append(.wake(.heartbeat, after: heartbeat))
     }
-    if settings.resync != former.resync, readings > Pace.rereadings.count, reading == nil {
+    if settings.resync != former.resync, isSettledIn, reading == nil {
       actions.append(.wake(.reread, after: Pace.about(settings.resync, percent: 20)))
     }
   }
@@ -215,9 +218,8 @@ struct Member: Sendable {
       switch roster.verdict(on: message, at: tag) {
       case .higher:
         let former = roster[tag]
-        // What was retained may have come about while this device was away, with a removal that it has not seen.
-        if !isRetained, !isOwn, let former, message.isRekeyed(since: former) { actions.append(.rekeyed(message)) }
         adopt(message, at: tag, &actions)
+        if !isRetained, !isOwn, let former { noteOtherKey(of: message, at: tag, since: former, &actions) }
         keepReadable(isLive: isLive, &actions)
         if let former, isRemoval(former, ofAuthorOf: message), let removal = Removal(former.body.fields) {
           remove(tag, removal, &actions)

@@ -141,11 +141,6 @@ package struct Roster: Sendable {
 }
 
 extension SignedMessage {
-  /// Whether this is the record of a device that had another key before, and was not removed.
-  func isRekeyed(since former: SignedMessage) -> Bool {
-    kind == .record && former.kind == .record && signer != former.signer
-  }
-
   /// Whether the message is the record of a device that reads version 2.
   fileprivate var isOfReader: Bool {
     kind == .record && body.fields[.readableVersion].map { $0[0] >= EnvelopeVersion.two.rawValue } == true

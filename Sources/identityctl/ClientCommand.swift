@@ -160,7 +160,7 @@ package struct ClientCommand: Sendable {
         "invitation", "newcomer", "second-newcomer", "other-key",
       ].map { .word($0).optional }
       + ["twin", "alone"].map { .boolean($0).optional }
-      + ["connected", "rotations", "earlier-releases", "held", "dropped", "foreign", "beyond-bound"].map {
+      + ["connected", "rotations", "earlier-releases", "other-keys", "held", "dropped", "foreign", "beyond-bound"].map {
         .number($0).optional
       })
 

@@ -59,6 +59,18 @@ import Testing
     }
   }
 
+  /// Waits until devices have completed the readings that follow each other after a connection.
+  func settleIn(_ devices: FleetUnderTest...) throws { try settleIn(devices) }
+
+  /// Waits until devices have completed the readings that follow each other after a connection.
+  func settleIn(_ devices: [FleetUnderTest]) throws {
+    // Each takes two seconds of silence, and the answer comes before. One more meanwhile does nothing.
+    for _ in 1...15 {
+      for device in devices { #expect(try device.ask("fleet sync") == ["OK"]) }
+      usleep(1_000_000)
+    }
+  }
+
   /// Checks that subscribers of the devices have heard of one change of each of some devices, and of nothing else.
   func expectOneChange(of devices: some Collection<FleetUnderTest>, at listeners: [Client]) throws {
     let identifiers = try devices.map { try $0.daemon.uuid("get device") }

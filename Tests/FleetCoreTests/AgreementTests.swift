@@ -101,13 +101,43 @@ struct AgreementTests {
       fleet.rename(Int(seed % 2), "another")
       fleet.run(for: 1_000_000 + Int(seed) * 10_000)
       fleet.start(2)
-      while fleet.devices[2].link == nil { fleet.run(for: 1) }
-      let link = try #require(fleet.devices[2].link)
+      let link = try connect(2, of: &fleet)
       fleet.broker.stale = PlayedBroker.StaleNode(links: [link], retained: former, isCutOff: false)
       fleet.run(for: 60_000)
       let found = fleet.disagreements().filter { !$0.hasSuffix("is not settled") }
       #expect(found.isEmpty, "\(found)\n\(fleet.story(of: seed))")
     }
+  }
+
+  @Test func `a device that was removed and joined again is suspicious to nobody, also after an absence`() throws {
+    for seed in 0..<Self.seeds {
+      let settings = Settings(spread: 5_000, resync: 21_600_000)
+      var fleet = try PlayedFleet(seed: seed, devices: 4, settings: settings)
+      for device in fleet.devices.indices { fleet.start(device) }
+      fleet.run(for: 1_000_000)
+      fleet.kill(2)
+      fleet.kill(3)
+      let former = fleet.broker.retained
+      fleet.remove(1, at: 0)
+      fleet.run(for: 60_000)
+      try fleet.rejoin(1)
+      fleet.run(for: 1_000_000 + Int(seed) * 10_000)
+      // One comes to a node that is out of date, and the other one to the broker.
+      fleet.start(2)
+      fleet.broker.stale = PlayedBroker.StaleNode(
+        links: [try connect(2, of: &fleet)], retained: former, isCutOff: false)
+      fleet.start(3)
+      fleet.run(for: 300_000)
+      let found = fleet.disagreements().filter { !$0.hasSuffix("is not settled") }
+      #expect(found.isEmpty, "\(found)\n\(fleet.story(of: seed))")
+      #expect(!fleet.log.contains { $0.contains("warns of another key") }, "\(fleet.story(of: seed))")
+    }
+  }
+
+  /// Lets time pass until a device is connected, and returns the connection.
+  private func connect(_ device: Int, of fleet: inout PlayedFleet) throws -> Int {
+    for _ in 1...10_000 where fleet.devices[device].link == nil { fleet.run(for: 1) }
+    return try #require(fleet.devices[device].link)
   }
 
   @Test func `an older change does so within a quarter of an hour`() throws {

@@ -122,17 +122,29 @@ struct BeliefTests {
       try talk.message(
         .record, 1, counter, 1, signer: 2, talk.description(2, "name").fields, generation: generation)
     }
-    for isLive in [true, false] {
+    for (readings, isLive) in [(2, true), (3, true), (3, false)] {
       var talk = try Conversation()
-      _ = try talk.settle([talk.record(1, 1)])
+      let known = try talk.record(1, 1)
+      _ = try talk.settle([known])
+      for _ in 1..<readings {
+        talk.tell(.woke(.reread))
+        talk.tell(.subscribed(.roster(talk.account.id)))
+        try talk.show(talk.record(0, 10), known)
+        talk.tell(.woke(.quiet))
+      }
       let other = try record(talk, 1, generation: 2)
       let actions = isLive ? try talk.hear(other) : try talk.show(other)
       #expect(actions.contains("store 1 record 1"))
-      #expect(actions.contains { $0.hasPrefix("rekeyed") } == isLive, "\(actions)")
-      // It has this key from now on.
-      #expect(try !talk.hear(record(talk, 2, generation: 2)).contains { $0.hasPrefix("rekeyed") })
-      // After a removal it joins anew.
+      let isNamed = isLive && readings == 3
+      #expect(actions.contains { $0.hasPrefix("rekeyed") } == isNamed, "\(actions)")
+      #expect(talk.fleet.otherKeys == (isNamed ? [other] : []))
+      // It has this key from now on, and is named once.
+      let next = try record(talk, 2, generation: 2)
+      #expect(try !talk.hear(next).contains { $0.hasPrefix("rekeyed") })
+      #expect(talk.fleet.otherKeys == (isNamed ? [next] : []))
+      // A removal ends that, and the device joins anew.
       _ = try talk.hear(talk.tombstone(1, 3, generation: 2, by: 2))
+      #expect(talk.fleet.otherKeys == [])
       #expect(try !talk.hear(talk.record(1, 1, generation: 3)).contains { $0.hasPrefix("rekeyed") })
     }
   }

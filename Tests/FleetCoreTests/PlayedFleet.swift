@@ -200,7 +200,8 @@ struct PlayedFleet {
     case .accept(let invitation): accept(invitation, device, process)
     case .joined(let isConfirmed): join(device, isConfirmed: isConfirmed)
     case .notJoined(let failure): tell(device, "not joined, \(failure)")
-    case .readKeys, .dropped, .beyondBound, .rekeyed: break
+    case .rekeyed(let record): note("\(device) warns of another key of \(record.body.subject)")
+    case .readKeys, .dropped, .beyondBound: break
     case .box, .notOffered, .invalidate: faults.append("device \(device): \(action)")
     }
   }

@@ -177,11 +177,13 @@ extension FleetFacts {
   /// The warning that a device has another key. A device draws its key once, when it joins.
   private var otherKey: Finding.Fault? {
     guard let device = words["other-key"] else { return nil }
+    let others = words["other-keys"].map { " (the first of \($0))" } ?? ""
     return .warning(
-      "the device \(device) has come with another key, and nobody had removed it. If it has not lost its state and joined "
-        + "again, a member of the account speaks in its name: "
-        + "\(client.fleetNamed("account", "rotate")) with without=UUID removes a device and replaces the keys, and then "
-        + "the device itself can join again", mend: [status])
+      "the device \(device)\(others) has come with another key, and this device knows of no removal. If the device has "
+        + "lost its state and joined again, nothing is to be done, and a restart of \(Self.service) ends the warning. "
+        + "Otherwise, a member of the account speaks in the name of the device: "
+        + "\(client.fleetNamed("account", "rotate")) with without=UUID,UUID removes the device and the members that you do "
+        + "not trust in one step, and the device itself can join again afterwards", mend: [status])
   }
 
   /// The warning that the broker does not have the password of the present key.

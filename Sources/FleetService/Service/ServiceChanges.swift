@@ -42,7 +42,6 @@ extension Service {
   func enter(_ epoch: Epoch, _ key: SecretKey?) throws(DaemonFault) {
     guard try use(account?.entering(epoch, key)) else { return inputs.append(.notEntered(epoch.number)) }
     meetings.noteIntruder(nil)
-    report.noteOtherKey(nil)
     inputs.append(.entered(epoch))
   }
 
@@ -144,9 +143,8 @@ extension Service {
   /// Tells the admins that a device has come with another key.
   func noteOtherKey(in record: SignedMessage) {
     let device = NamedDevice(of: record)
-    report.noteOtherKey(device)
     log.warn(
-      "\(device.name) (\(device.identifier)) has another key, and nobody has removed the device before; "
+      "\(device.name) (\(device.identifier)) has come with another key, and this device knows of no removal; "
         + "see 'identityctl check'")
   }
 

@@ -37,8 +37,6 @@ struct StatusReport {
   private var dropped: [Rejection: Int] = [:]
   private var foreign = 0
   private var beyondBound = 0
-  /// The last device that has come with another key, until the key of the account is replaced; nil if none has.
-  private var otherKey: NamedDevice?
   private var isConnected = false
   /// The time of the next attempt to connect; nil if none was planned.
   private var nextAttempt: Timestamp?
@@ -60,14 +58,16 @@ struct StatusReport {
     if let account { words.append(("signer", "\(Base64Text.encoded(account.keys.signingKey.bytes))")) }
     if let lack { words.append(lack.word) }
     words += meetings
-    if let otherKey { words.append(("other-key", "\(otherKey)")) }
+    let otherKeys = fleet.otherKeys
+    if let first = otherKeys.first { words.append(("other-key", "\(NamedDevice(of: first))")) }
     if fleet.isUninvited { words.append(("join-reason", Meetings.notInvited)) }
     if case .twin = fleet.twin { words.append(("twin", "yes")) }
     if fleet.isAloneInEpoch { words.append(("alone", "yes")) }
     let rejected = dropped.values.reduce(0, +)
     for (name, count) in [
       ("connected", fleet.present.count), ("rotations", Int(fleet.rotations)),
-      ("earlier-releases", fleet.roster.earlierReleases), ("held", held), ("dropped", rejected),
+      ("earlier-releases", fleet.roster.earlierReleases), ("other-keys", otherKeys.count > 1 ? otherKeys.count : 0),
+      ("held", held), ("dropped", rejected),
       ("foreign", foreign), ("beyond-bound", beyondBound),
     ] where count > 0 {
       words.append((name, "\(count)"))
@@ -157,9 +157,6 @@ struct StatusReport {
 
   /// Counts a device for which there is no room.
   mutating func noteBeyondBound() { beyondBound += 1 }
-
-  /// Notes that a device has come with another key; nil once the key of the account was replaced.
-  mutating func noteOtherKey(_ device: NamedDevice?) { otherKey = device }
 }
 
 extension Silence {
