@@ -47,6 +47,25 @@ package enum SignalWatch {
     }
   }
 
+  /// Runs `body`. A signal that comes meanwhile takes its usual effect after the end of `body`, which can look for one at
+  /// its own moments. Signals that the process ignores stay ignored.
+  ///
+  /// - Parameter body: takes a closure that returns whether a signal has come.
+  package static func hold<Outcome>(
+    _ signals: [Int32], during body: (_ hasCome: () -> Bool) throws -> Outcome
+  ) rethrows -> Outcome {
+    let held = signals.filter { !isIgnored($0) }
+    var (mask, before) = (set(of: held), sigset_t())
+    unsafe pthread_sigmask(SIG_BLOCK, &mask, &before)
+    defer { unsafe pthread_sigmask(SIG_SETMASK, &before, nil) }
+    return try body {
+      var pending = sigset_t()
+      // Fails only for an address out of range.
+      guard unsafe sigpending(&pending) == 0 else { return false }
+      return held.contains { unsafe sigismember(&pending, $0) == 1 }
+    }
+  }
+
   private static func end(_ thread: consuming Thread, _ isDone: Locked<Bool>) {
     isDone.withLock { $0 = true }
     kill(getpid(), wake)

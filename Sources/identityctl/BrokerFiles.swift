@@ -12,7 +12,7 @@ struct BrokerFiles: ~Copyable {
   static let longestPassword = 1_024
 
   /// A file, with its content from before.
-  struct File: Sendable {
+  private struct File {
     let path: String
     let mode: UInt32
     var former: [UInt8]?
@@ -23,8 +23,7 @@ struct BrokerFiles: ~Copyable {
   private let authorities: String
   /// The path of the password; nil for the unit of a user, which gets no credentials.
   private let password: String?
-  /// The files that were replaced, in this order. No copy may outlast them, since one of the contents may be a password.
-  private(set) var replaced: [File] = []
+  private var replaced: [File] = []
 
   /// Creates the files of the system's service, or of this user's.
   init(isOwn: Bool) throws(CommandLine.UsageError) {
@@ -71,13 +70,13 @@ struct BrokerFiles: ~Copyable {
   }
 
   /// Puts the former files back.
-  static func putBack(_ replaced: [File]) throws(SystemError) {
+  func putBack() throws(SystemError) {
     for file in replaced.reversed() {
       if let former = file.former {
-        try write(former, to: file.path, mode: file.mode)
+        try Self.write(former, to: file.path, mode: file.mode)
       } else {
-        let folder = try folder(of: file.path)
-        try folder.remove(name(of: file.path))
+        let folder = try Self.folder(of: file.path)
+        try folder.remove(Self.name(of: file.path))
         try folder.synchronize()
       }
     }

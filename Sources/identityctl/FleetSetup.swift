@@ -34,14 +34,17 @@ extension Program {
       toReplace: files.configuration, unlessItBegins: BrokerFiles.head, as: "a file of 'fleet setup'", line)
     var secret = try password(for: broker, isTaken: files.takesPassword, line)
     defer { secret?.wipe() }
-    let wasActive = (try? manage(["is-active", "--quiet"], isOwn)) != nil
-    let outcome: Trial
-    do {
-      try withFileFailures { try files.write(broker, authorities: line.options["ca-file"], secret) }
-      outcome = try puttingBack(files.replaced, wasActive, isOwn) { try tryBroker(broker, line) }
-    } catch {
-      try putBack(files.replaced, wasActive, isOwn)
-      throw error
+    let wasActive = try isRunning(isOwn)
+    let outcome = try SignalWatch.hold(SignalWatch.ending) { hasCome in
+      do {
+        try withFileFailures { try files.write(broker, authorities: line.options["ca-file"], secret) }
+        let outcome = try tryBroker(broker, line, hasCome)
+        guard !hasCome() else { throw interruption }
+        return outcome
+      } catch {
+        try putBack(files, wasActive, isOwn, isHurried: hasCome())
+        throw error
+      }
     }
     try manage(["enable", "--quiet"], isOwn)
     if line.options["json"] == nil, line.options["quiet"] == nil {
@@ -59,18 +62,29 @@ extension Program {
     return ExitStatus.success
   }
 
-  /// Puts the former files back, and has the service go on with them.
-  private static func putBack(_ files: [BrokerFiles.File], _ wasActive: Bool, _ isOwn: Bool) throws {
-    try withFileFailures { try BrokerFiles.putBack(files) }
-    try? manage([wasActive ? "restart" : "stop"], isOwn)
-  }
+  /// A signal that ends this process has come.
+  private static var interruption: Ending { Ending(status: ErrorCode.unavailable.exitStatus, text: "interrupted") }
 
-  /// Runs `body`. A signal that ends this process meanwhile does so after the former files are back: a person who gives up
-  /// a long trial keeps the broker that worked.
-  private static func puttingBack<Outcome>(
-    _ files: [BrokerFiles.File], _ wasActive: Bool, _ isOwn: Bool, during body: () throws -> Outcome
-  ) throws -> Outcome {
-    try SignalWatch.run(SignalWatch.ending, leave: { try? putBack(files, wasActive, isOwn) }, during: body)
+  /// Puts the former files back, and has the service go on with them.
+  ///
+  /// - Parameter isHurried: whether a signal ends this process afterwards, so that nothing else tells the outcome.
+  private static func putBack(
+    _ files: borrowing BrokerFiles, _ wasActive: Bool, _ isOwn: Bool, isHurried: Bool
+  ) throws {
+    let change = wasActive ? "restart" : "stop"
+    try? manage(["reset-failed"], isOwn)
+    guard isHurried else {
+      try withFileFailures { try files.putBack() }
+      try? manage([change], isOwn)
+      return
+    }
+    do {
+      try withFileFailures { try files.putBack() }
+      try manage([change, "--no-block"], isOwn)
+      complain("interrupted; the former configuration is in force again")
+    } catch {
+      complain("interrupted, and the former configuration is not back: \(error)")
+    }
   }
 
   // MARK: The account
@@ -194,9 +208,12 @@ extension Program {
   /// Starts the service with the present files, and has it try the brokers.
   ///
   /// - Throws: if no broker lets this device in, although one could.
-  private static func tryBroker(_ broker: BrokerAddress, _ line: CommandLine) throws -> Trial {
+  private static func tryBroker(_ broker: BrokerAddress, _ line: CommandLine, _ hasCome: () -> Bool) throws -> Trial {
     let isOwn = line.options["user"] != nil
     try checkConfiguration(isOwn)
+    guard !hasCome() else { throw interruption }
+    // Attempts that follow each other would reach the limit of starts (systemd.unit(5), StartLimitBurst=).
+    try? manage(["reset-failed"], isOwn)
     try manage(["restart"], isOwn)
     let patience = try patience(line)
     var connection = try connectToFleet(line, patience)
@@ -205,6 +222,7 @@ extension Program {
     while case .ok = answer.final, answer.rows.contains(where: { $0["outcome"] == "trying" }),
       Clock.monotonicMicroseconds < end
     {
+      guard !hasCome() else { throw interruption }
       _ = try TimedWait.wait(for: nil, until: Clock.monotonicMicroseconds + FleetProgress.pause)
       answer = try connection.ask(RequestLine(words: ["fleet", "tried"]), patience)
     }
@@ -253,10 +271,23 @@ extension Program {
         + "\(text.split(separator: "\n").joined(separator: " "))")
   }
 
-  private static func run(_ command: [String]) throws -> ChildProcess.Outcome {
+  /// Whether the unit runs, or has a job: a former command may have left a restart on its way, in which the unit is
+  /// inactive for a moment.
+  private static func isRunning(_ isOwn: Bool) throws -> Bool {
+    let options = isOwn ? ["--user"] : []
+    let outcome = try run(
+      ["/usr/bin/systemctl"] + options + ["show", "--property=ActiveState,Job", fleetUnit], reading: .standardOutput)
+    return String(decoding: outcome.output, as: UTF8.self).split(separator: "\n").contains { line in
+      !["ActiveState=inactive", "ActiveState=failed", "Job=", "Job=0"].contains(line)
+    }
+  }
+
+  private static func run(
+    _ command: [String], reading stream: ChildProcess.Stream = .standardError
+  ) throws -> ChildProcess.Outcome {
     do throws(ChildProcess.Failure) {
       return try ChildProcess.run(
-        command, reading: .standardError, passing: ["XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS", "HOME"],
+        command, reading: stream, passing: ["XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS", "HOME"],
         until: Clock.monotonicMicroseconds + managerPatience)
     } catch {
       throw Ending(status: ErrorCode.unavailable.exitStatus, text: "\(command[0]): \(error)")

@@ -203,17 +203,31 @@ extension SystemTests {
   private func expectPutBackAfterSignals(on system: Container, _ files: String) async throws {
     let former = try await system.shell(files)
     try await system.shell("systemctl kill --signal=STOP mosquitto.service")
-    for (signal, status) in [("INT", 130), ("TERM", 143), ("HUP", 129)] {
+    for (signal, status, unit) in [("INT", 130, "start"), ("TERM", 143, "start"), ("HUP", 129, "stop")] {
+      // The signal comes when the new files are in force.
       let outcome = try await system.attempt(
         """
         echo wrong >/tmp/wrong
-        timeout --preserve-status --signal=\(signal) 3 identityctl fleet setup mqtts://site@\(Self.host):8883 \
-          --ca-file=/var/lib/mosquitto/fleet.crt --password-file=/tmp/wrong
+        systemctl \(unit) identity-fleet.service
+        [ \(unit) = stop ] || systemctl restart --no-block identity-fleet.service
+        env --default-signal=INT identityctl fleet setup mqtts://site@\(Self.host):8883 \
+          --ca-file=/var/lib/mosquitto/fleet.crt --password-file=/tmp/wrong &
+        for try in $(seq 300); do
+          if grep --quiet :8883 \(Self.setup) && systemctl is-active --quiet identity-fleet.service; then break; fi
+          sleep 0.1
+        done
+        kill -\(signal) $!
+        wait $!
         """)
       #expect(outcome.status == Int32(status), "\(signal): \(outcome)")
+      #expect(outcome.errors.contains("interrupted; the former configuration is in force again"), "\(outcome)")
       #expect(try await system.shell(files) == former, "\(signal)")
+      try await eventually("the unit is as it was before \(signal)") {
+        let state = try await system.attempt("systemctl is-active identity-fleet.service").output
+        return state == (unit == "start" ? "active\n" : "inactive\n")
+      }
     }
-    try await system.shell("systemctl kill --signal=CONT mosquitto.service")
+    try await system.shell("systemctl kill --signal=CONT mosquitto.service; systemctl start identity-fleet.service")
   }
 
   /// Sets the service of a user up, whose configuration is in the user's home.
