@@ -67,7 +67,7 @@ static struct {
 } openssl;
 
 static void *context;
-// Kept, because finding it again takes longer than a digest.
+// The algorithm is kept, because finding it again takes longer than a digest.
 static void *sha256;
 // A context with the provider of the TPM alone: no algorithm of the process can take the place of one in the TPM, and no
 // other use of libcrypto waits for the TPM.

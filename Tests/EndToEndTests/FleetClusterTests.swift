@@ -77,7 +77,7 @@ struct FleetClusterTests {
     let cluster = try OneCluster.running()
     // Each device is in the network of a node.
     let devices = try ClusterUnderTest.nodes.map { node in
-      // A device that has connected to the cut node has to notice that.
+      // A device may be connected to the node that is cut, and notices the cut after a silence.
       let device = try FleetUnderTest("\(cluster.configuration)\nSpread=0\nKeepAlive=15s", at: cluster.place(of: node))
       #expect(try device.daemon.ask("devices name name\(node)") == "OK")
       return device

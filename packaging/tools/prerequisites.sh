@@ -7,7 +7,7 @@ readonly BUILD_PACKAGES=(
   binutils gcc libc6-dev libcurl4 libedit2 libncurses6 libstdc++-12-dev libxml2 pkg-config tzdata zlib1g
   libinih-dev libmosquitto-dev libsodium-dev libsqlite3-dev libsystemd-dev
 )
-# What the benchmarks need besides: TLS for simulated devices, and chrt(1).
+# The benchmarks need these, too: TLS for simulated devices, and chrt(1).
 readonly BENCHMARK_PACKAGES=(libssl-dev openssl util-linux)
 readonly SOURCE_PACKAGES=(dpkg-dev xz-utils)
 # dpkg-buildpackage needs these, too.

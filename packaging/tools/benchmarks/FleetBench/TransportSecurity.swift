@@ -1,5 +1,6 @@
 import COpenSSL
 import Foundation
+import Glibc
 
 /// The certificate of the brokers on the loopback interface, and what a device needs to check it.
 @safe final class TransportSecurity {
@@ -12,6 +13,8 @@ import Foundation
 
   /// Makes a certificate with a key on P-256, as certificate authorities issue them today.
   init() throws {
+    // The library writes without MSG_NOSIGNAL, also to a broker that is gone.
+    _ = Glibc.signal(SIGPIPE, SIG_IGN)
     folder = FileManager.default.temporaryDirectory.appending(path: "fleet-bench-\(Foundation.UUID().uuidString)")
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
     guard let method = unsafe TLS_client_method(), let context = unsafe SSL_CTX_new(method) else {
