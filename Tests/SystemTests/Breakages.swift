@@ -255,7 +255,7 @@ struct Breakage {
     """
   private static let endAccount = """
     identityctl account leave --yes
-    for try in $(seq 50); do [ "$(identityctl account)" ] || break; sleep 0.1; done
+    for try in $(seq 900); do [ "$(identityctl account)" ] || break; sleep 0.1; done
     systemctl stop broker.service; rm -rf \(fleet) \(password) /run/broker; dpkg --purge identity-fleet
 
     """

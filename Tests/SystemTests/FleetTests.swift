@@ -57,7 +57,7 @@ extension SystemTests {
       """
       identityctl account leave --yes || true
       # The service tells the others first.
-      for try in $(seq 50); do [ "$(identityctl account)" ] || break; sleep 0.1; done
+      for try in $(seq 900); do [ "$(identityctl account)" ] || break; sleep 0.1; done
       systemctl stop broker.service second-fleet.service second-daemon.service || true
       rm -rf /etc/identityd/identity-fleet.conf.d/test.conf /etc/credstore/fleet.password /run/broker /run/second
       dpkg --purge identity-fleet
