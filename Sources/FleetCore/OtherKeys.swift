@@ -6,13 +6,18 @@ struct OtherKeys: Sendable {
   /// The greatest number of devices. A member that has gone bad can invent more.
   static let most = 16
 
-  /// The devices, in the order in which they came.
-  fileprivate var tags: [DeviceTag] = []
+  /// The devices in the order in which they came, each with the key that it has come with.
+  fileprivate var found: [(tag: DeviceTag, key: PublicKey)] = []
 }
 
 extension Member {
-  /// The records of these devices, as far as they are not removed since.
-  var otherKeys: [SignedMessage] { rekeyed.tags.compactMap { roster[$0] }.filter { $0.kind == .record } }
+  /// The records of these devices, as far as they still have these keys: a device that joins again after a removal has
+  /// another one.
+  var otherKeys: [SignedMessage] {
+    rekeyed.found.compactMap { device in
+      roster[device.tag].flatMap { $0.kind == .record && $0.signer == device.key ? $0 : nil }
+    }
+  }
 
   /// Notes a record that has come just now, if it has another key than the one before.
   ///
@@ -21,10 +26,12 @@ extension Member {
   mutating func noteOtherKey(
     of message: SignedMessage, at tag: DeviceTag, since former: SignedMessage, _ actions: inout [Action]
   ) {
-    guard message.kind == .record, former.kind == .record, message.signer != former.signer, isSettledIn,
-      !rekeyed.tags.contains(tag), rekeyed.tags.count < OtherKeys.most
-    else { return }
-    rekeyed.tags.append(tag)
-    actions.append(.rekeyed(message))
+    guard message.kind == .record, former.kind == .record, message.signer != former.signer, isSettledIn else { return }
+    if let place = rekeyed.found.firstIndex(where: { $0.tag == tag }) {
+      rekeyed.found[place].key = message.signer
+    } else if rekeyed.found.count < OtherKeys.most {
+      rekeyed.found.append((tag, message.signer))
+      actions.append(.rekeyed(message))
+    }
   }
 }

@@ -64,7 +64,7 @@ extension FleetServiceTests {
     #expect(try state() == before, "no event, and no other record")
 
     // A record of a higher generation is another membership, which a member can begin in the name of another device.
-    try settleIn(devices[1])
+    try settleIn([devices[1]])
     let desk = try #require(UUID(Text(devices[0].daemon.uuid("get device"))))
     let second = try others.message(.record, about: desk, by: desk, signer: 0, fields, generation: 2, counter: 1)
     try broker.publish(second.payload, to: second.topic)

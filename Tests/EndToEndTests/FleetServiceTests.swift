@@ -60,9 +60,6 @@ import Testing
   }
 
   /// Waits until devices have completed the readings that follow each other after a connection.
-  func settleIn(_ devices: FleetUnderTest...) throws { try settleIn(devices) }
-
-  /// Waits until devices have completed the readings that follow each other after a connection.
   func settleIn(_ devices: [FleetUnderTest]) throws {
     // Each takes two seconds of silence, and the answer comes before. One more meanwhile does nothing.
     for _ in 1...15 {

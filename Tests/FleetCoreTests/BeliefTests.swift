@@ -146,6 +146,7 @@ struct BeliefTests {
       _ = try talk.hear(talk.tombstone(1, 3, generation: 2, by: 2))
       #expect(talk.fleet.otherKeys == [])
       #expect(try !talk.hear(talk.record(1, 1, generation: 3)).contains { $0.hasPrefix("rekeyed") })
+      #expect(talk.fleet.otherKeys == [])
     }
   }
 
