@@ -55,11 +55,8 @@ struct AgreementTests {
 
   @Test func `a change that did not get to all devices does so within a minute after the lie`() throws {
     for seed in 0..<Self.seeds {
-      let settings = Settings(spread: 5_000, resync: 21_600_000)
-      var fleet = try PlayedFleet(seed: seed, devices: 3 + Int(seed % 4), settings: settings)
-      for device in fleet.devices.indices { fleet.start(device) }
       // Long after the last reading.
-      fleet.run(for: 1_000_000 + Int(seed) * 7_000)
+      var fleet = try rested(3 + Int(seed % 4), seed, for: 1_000_000 + Int(seed) * 7_000)
       #expect(fleet.disagreements().isEmpty, "\(fleet.story(of: seed))")
       fleet.broker.lies = Self.dropping(1 + Int(seed % 3))
       fleet.rename(Int(seed % 3), "another")
@@ -75,10 +72,7 @@ struct AgreementTests {
 
   @Test func `a change gets to the devices of a node that goes on showing the former record`() throws {
     for seed in 0..<Self.seeds {
-      let settings = Settings(spread: 5_000, resync: 21_600_000)
-      var fleet = try PlayedFleet(seed: seed, devices: 3, settings: settings)
-      for device in fleet.devices.indices { fleet.start(device) }
-      fleet.run(for: 1_000_000)
+      var fleet = try rested(3, seed)
       let link = try #require(fleet.devices[Int(seed % 3)].link)
       fleet.broker.stale = PlayedBroker.StaleNode(links: [link], retained: fleet.broker.retained)
       fleet.rename(Int(seed / 3 % 3), "another")
@@ -92,10 +86,7 @@ struct AgreementTests {
 
   @Test func `so does a device that comes back to such a node, however old the change is`() throws {
     for seed in 0..<Self.seeds {
-      let settings = Settings(spread: 5_000, resync: 21_600_000)
-      var fleet = try PlayedFleet(seed: seed, devices: 3, settings: settings)
-      for device in fleet.devices.indices { fleet.start(device) }
-      fleet.run(for: 1_000_000)
+      var fleet = try rested(3, seed)
       fleet.kill(2)
       let former = fleet.broker.retained
       fleet.rename(Int(seed % 2), "another")
@@ -111,10 +102,7 @@ struct AgreementTests {
 
   @Test func `a device that was removed and joined again is suspicious to nobody, also after an absence`() throws {
     for seed in 0..<Self.seeds {
-      let settings = Settings(spread: 5_000, resync: 21_600_000)
-      var fleet = try PlayedFleet(seed: seed, devices: 4, settings: settings)
-      for device in fleet.devices.indices { fleet.start(device) }
-      fleet.run(for: 1_000_000)
+      var fleet = try rested(4, seed)
       fleet.kill(2)
       fleet.kill(3)
       let former = fleet.broker.retained
@@ -134,6 +122,15 @@ struct AgreementTests {
     }
   }
 
+  /// Returns devices whose next reading is hours away, after some time without a lie.
+  private func rested(_ devices: Int, _ seed: UInt64, for duration: Int = 1_000_000) throws -> PlayedFleet {
+    let settings = Settings(spread: 5_000, resync: 21_600_000)
+    var fleet = try PlayedFleet(seed: seed, devices: devices, settings: settings)
+    for device in fleet.devices.indices { fleet.start(device) }
+    fleet.run(for: duration)
+    return fleet
+  }
+
   /// Lets time pass until a device is connected, and returns the connection.
   private func connect(_ device: Int, of fleet: inout PlayedFleet) throws -> Int {
     for _ in 1...10_000 where fleet.devices[device].link == nil { fleet.run(for: 1) }
@@ -142,10 +139,7 @@ struct AgreementTests {
 
   @Test func `an older change does so within a quarter of an hour`() throws {
     for seed in 0..<Self.seeds {
-      let settings = Settings(spread: 5_000, resync: 21_600_000)
-      var fleet = try PlayedFleet(seed: seed, devices: 2 + Int(seed % 4), settings: settings)
-      for device in fleet.devices.indices { fleet.start(device) }
-      fleet.run(for: 1_000_000)
+      var fleet = try rested(2 + Int(seed % 4), seed)
       fleet.broker.lies = Self.dropping(1)
       fleet.rename(0, "another")
       fleet.run(for: 900_000 + Int(seed) * 10_000)
@@ -156,10 +150,7 @@ struct AgreementTests {
   }
 
   @Test func `at rest, devices send fewer than one message in ten minutes, all together`() throws {
-    let settings = Settings(spread: 5_000, resync: 21_600_000)
-    var fleet = try PlayedFleet(seed: 1, devices: 5, settings: settings)
-    for device in fleet.devices.indices { fleet.start(device) }
-    fleet.run(for: 2_000_000)
+    var fleet = try rested(5, 1, for: 2_000_000)
     let before = fleet.sent
     fleet.run(for: 6 * 600_000)
     #expect((1...6).contains(fleet.sent - before), "\(fleet.sent - before)")

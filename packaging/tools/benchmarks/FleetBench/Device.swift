@@ -210,7 +210,7 @@ final class Device {
       enter(epoch, &inputs)
     case .grant(let draft, let boxKey): inputs.append(.wrote(draft.tag, try grant(draft, to: boxKey)))
     // A device that takes part in a rotation gets messages of the next epoch before its key.
-    case .dropped(.epoch) where account.epochs.count > 0: break
+    case .dropped(.epoch) where !account.epochs.isEmpty: break
     case .suspected, .dropped, .beyondBound, .rekeyed, .ended: figures.faults += 1
     case .readKeys, .notRotated, .learnEpoch, .box, .notOffered, .invalidate, .newcomer, .anotherNewcomer,
       .invitationEnded, .invitationOver, .accept, .joined, .notJoined:
