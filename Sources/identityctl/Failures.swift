@@ -15,9 +15,10 @@ extension Program {
 
   /// Reports an error that the client found.
   ///
+  /// - Parameter code: the error code of a JSON document, or nil for that of the status.
   /// - Returns: the exit status.
-  static func fail(_ message: String, _ status: Int32, _ line: CommandLine) -> Int32 {
-    let code = codes[status] ?? ErrorCode.allCases.first { $0.exitStatus == status }?.rawValue
+  static func fail(_ message: String, _ status: Int32, _ line: CommandLine, code: String? = nil) -> Int32 {
+    let code = code ?? codes[status] ?? ErrorCode.allCases.first { $0.exitStatus == status }?.rawValue
     return report(code ?? ErrorCode.internal.rawValue, message, shown: message, status, line)
   }
 

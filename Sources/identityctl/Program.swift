@@ -35,6 +35,8 @@ enum Program {
   /// The reason to end without an answer to show.
   struct Ending: Error {
     let status: Int32
+    /// The error code of a JSON document, if another one than that of the status.
+    var code: String?
     let text: String
   }
 
@@ -75,7 +77,7 @@ enum Program {
     } catch let failure as DaemonConnection.Failure {
       return fail(failure, line)
     } catch let ending as Ending {
-      return fail(ending.text, ending.status, line)
+      return fail(ending.text, ending.status, line, code: ending.code)
     } catch let error as SystemError {
       return fail("\(error)", ExitStatus.fileFailed, line)
     } catch let error as CommandLine.UsageError {

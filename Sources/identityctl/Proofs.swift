@@ -34,7 +34,7 @@ extension Program {
     do {
       try proof.verify(by: keys, for: audience, at: Clock.realtimeMilliseconds / 1_000)
     } catch let refusal as ProofRefusal {
-      throw Ending(status: ExitStatus.no, text: "the proof is refused: \(refusal)")
+      throw Ending(status: ExitStatus.no, code: "refused", text: "the proof is refused: \(refusal)")
     } catch ProofKeyFault.noLibrary {
       throw Ending(
         status: ErrorCode.unavailable.exitStatus, text: "no signature can be verified without OpenSSL's libcrypto.so.3")

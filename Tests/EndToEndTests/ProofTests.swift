@@ -329,6 +329,8 @@ import Testing
     let result = try run(["--json", "proof", "verify", "--keys=\(keys)", "--audience=vault"], input: proof)
     let claims = try JSONSerialization.jsonObject(with: Data(result.output.utf8)) as? [String: Any]
     #expect(result.status == 0 && claims?["aud"] as? String == "vault")
+    let refused = try run(["--json", "proof", "verify", "--keys=\(keys)", "--audience=web"], input: proof)
+    #expect(refused.status == 1 && refused.output.hasPrefix(#"{"error":{"code":"refused","message":"the proof is"#))
     #expect(try verify("no proof", keys).status == 7)
     #expect(try verify(proof, "/dev/null").status == 7)
     for options in [["--keys=\(keys)"], ["--audience=vault"], ["--keys=-", "--audience=vault"]] {
