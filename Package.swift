@@ -122,6 +122,9 @@ let package = Package(
     // The identity of peers, for each socket of this project.
     .target(name: "Attestation", dependencies: ["IdentityCore", "LinuxSystem", "Systemd"], swiftSettings: fast),
 
+    // The state machine of a client's connection, for each socket of this project.
+    .target(name: "Sessions", dependencies: ["LinuxSystem"], swiftSettings: fast),
+
     // The fleet's connections.
     .target(name: "Mosquitto", dependencies: ["CMosquitto", "LinuxSystem"], swiftSettings: strict),
 
@@ -141,7 +144,7 @@ let package = Package(
     .target(
       name: "IdentityServer",
       dependencies: [
-        "Attestation", "IdentityCore", "IdentityWire", "IdentityStore", "LinuxSystem", "Proofs", "Systemd",
+        "Attestation", "IdentityCore", "IdentityWire", "IdentityStore", "LinuxSystem", "Proofs", "Sessions", "Systemd",
       ],
       swiftSettings: fast),
     .target(
@@ -152,7 +155,7 @@ let package = Package(
       name: "FleetService",
       dependencies: [
         "Attestation", "ConfigurationFiles", "FleetCore", "FleetSeal", "FleetWire", "IdentityClient", "IdentityCore",
-        "IdentityWire", "LinuxSystem", "Mosquitto", "Proofs", "Systemd",
+        "IdentityWire", "LinuxSystem", "Mosquitto", "Proofs", "Sessions", "Systemd",
       ], swiftSettings: strict),
 
     // Formats that identityctl writes and reads. Not part of the library: programs have formats of their own.
@@ -224,6 +227,7 @@ let package = Package(
     .testTarget(
       name: "ProofsTests", dependencies: ["IdentityWire", "Proofs", "TestSupport"],
       swiftSettings: strict),
+    .testTarget(name: "SessionsTests", dependencies: ["LinuxSystem", "Sessions"], swiftSettings: strict),
     .testTarget(name: "LinuxSystemTests", dependencies: ["LinuxSystem", "TestSupport"], swiftSettings: strict),
     .testTarget(name: "ClientSecretsTests", dependencies: ["ClientSecrets", "LinuxSystem"], swiftSettings: strict),
     .testTarget(
@@ -242,8 +246,8 @@ let package = Package(
     .testTarget(
       name: "IdentityServerTests",
       dependencies: [
-        "Attestation", "IdentityServer", "IdentityCore", "IdentityStore", "IdentityWire", "LinuxSystem", "Systemd",
-        "TestSupport",
+        "Attestation", "IdentityServer", "IdentityCore", "IdentityStore", "IdentityWire", "LinuxSystem", "Sessions",
+        "Systemd", "TestSupport",
       ], swiftSettings: strict),
     .testTarget(
       name: "IdentityClientTests",

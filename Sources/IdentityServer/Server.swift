@@ -2,6 +2,7 @@ import IdentityCore
 package import IdentityStore
 import IdentityWire
 package import LinuxSystem
+import Sessions
 package import Systemd
 
 /// The loop thread's part of the daemon: connects the parts, and runs the turns of the loop.

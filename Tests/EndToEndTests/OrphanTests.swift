@@ -9,10 +9,11 @@ struct OrphanTests {
   /// Sends requests on a new connection, then exits and leaves the connection to a child, which sends more requests.
   ///
   /// - Parameters:
+  ///   - socket: the path of the socket.
   ///   - first: the requests of the process, each with an answer of one line.
   ///   - later: the requests of the child after the process has exited.
   /// - Returns: all lines that both receive, then `end`, or `silence` if the connection stays open for 10 s.
-  private func inherit(_ daemon: DaemonUnderTest, first: [String], later: [String]) throws -> [String] {
+  private func inherit(_ socket: String, first: [String], later: [String]) throws -> [String] {
     let script = """
       use IO::Socket::UNIX; use POSIX;
       my ($path, $count) = splice @ARGV, 0, 2;
@@ -28,7 +29,7 @@ struct OrphanTests {
       print while <$socket>;
       print "end\\n";
       """
-    let result = try run(["perl", "-e", script, daemon.socket, "\(first.count)"] + first + later)
+    let result = try run(["perl", "-e", script, socket, "\(first.count)"] + first + later)
     return result.output.split(separator: "\n").map(String.init)
   }
 
@@ -36,16 +37,25 @@ struct OrphanTests {
 
   @Test func `row 34: a process that inherits a connection gains no rights from it`() throws {
     let daemon = try DaemonUnderTest().start()
-    let heard = try inherit(daemon, first: ["ping"], later: ["ping", "account set mallory", "get device"])
+    let heard = try inherit(daemon.socket, first: ["ping"], later: ["ping", "account set mallory", "get device"])
     #expect(heard == ["OK", reason, "end"])
     #expect(try daemon.client().statusValue("device-origin") == "none")
     try daemon.waitForStatus("connections", "1")
   }
 
+  @Test(.enabled(if: isRoot, "only an admin may use the socket"))
+  func `row 34: nor does one that inherits a connection with the fleet's service`() throws {
+    let device = try FleetUnderTest("Broker=mqtt://127.0.0.1:1")
+    // An empty line has no answer, at either socket.
+    let heard = try inherit(device.socket, first: ["\naccount leave"], later: ["account create mallory"])
+    #expect(heard.first?.hasPrefix("ERR conflict ") == true && heard.dropFirst() == [reason, "end"], "\(heard)")
+    #expect(try device.daemon.ask("account") == "OK \"\"")
+  }
+
   @Test(.enabled(if: isRoot, "making events needs root"))
   func `row 40e: a subscription ends with its process and says why`() throws {
     let daemon = try DaemonUnderTest().start()
-    let heard = try inherit(daemon, first: ["subscribe"], later: [])
+    let heard = try inherit(daemon.socket, first: ["subscribe"], later: [])
     #expect(heard.first?.hasPrefix("OK 1 epoch=") == true && heard.dropFirst() == [reason, "end"], "\(heard)")
     #expect(try daemon.client().statusValue("subscribers") == "0")
   }

@@ -1,6 +1,7 @@
 import Attestation
 import IdentityCore
 import LinuxSystem
+import Sessions
 import Testing
 
 @testable import IdentityServer
@@ -21,7 +22,7 @@ extension ConnectionTable {
 
   /// Adds a connection, with the default limits for a new user.
   fileprivate func insert(_ descriptor: consuming Descriptor, peer: Peer) throws -> Connection {
-    insert(descriptor, peer: HeldPeer(peer, .user(peer.userID)), Limits())
+    insert(descriptor, peer: HeldPeer(peer, .user(peer.userID)), Limits(), process: nil)
   }
 }
 

@@ -3,6 +3,7 @@ import Glibc
 import IdentityCore
 import IdentityStore
 import LinuxSystem
+import Sessions
 import Systemd
 import TestSupport
 
@@ -63,7 +64,7 @@ final class ServedConnection {
     client = Descriptor(adopting: ends[1])
     let peer = Peer(userID: 1_000, groupID: 1, processID: 2, isAdmin: false)
     connection = connections.insert(
-      Descriptor(adopting: ends[0]), peer: HeldPeer(peer, .user(1_000)), settings.limits)
+      Descriptor(adopting: ends[0]), peer: HeldPeer(peer, .user(1_000)), settings.limits, process: nil)
     service.begin(connection)
   }
 

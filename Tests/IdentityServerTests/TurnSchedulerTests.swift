@@ -20,7 +20,7 @@ private final class RecordedTurns: TurnService {
   func open(_ name: String, user: UInt32) throws -> Connection {
     let peer = Peer(userID: user, groupID: 1, processID: 2, isAdmin: false)
     let connection = table.insert(
-      try Folder(path: "/").open("proc", flags: 0), peer: HeldPeer(peer, .user(user)), Limits())
+      try Folder(path: "/").open("proc", flags: 0), peer: HeldPeer(peer, .user(user)), Limits(), process: nil)
     names[connection.token.rawValue] = name
     return connection
   }
@@ -114,12 +114,11 @@ struct TurnSchedulerTests {
       if lists.contains(where: { $0 === connection }), connection !== last { turns.scheduler.enqueue(connection) }
     }
     let another = try turns.open("another", user: 1)
-    #expect(!turns.scheduler.hasPlaceForList(of: another))
-    another.awaitsPlaceForList = true
+    #expect(!turns.scheduler.mayList(another))
     turns.scheduler.enqueue(another)
     // The first list ends in this round, and the other list gets its place.
     #expect(turns.round().last == "another")
-    #expect(turns.scheduler.hasPlaceForList(of: another))
+    #expect(turns.scheduler.mayList(another))
     last = lists[1]
     #expect(turns.round() == (2...Bound.longAnswersAtOnce).map { "list \($0)" })
   }
@@ -127,17 +126,17 @@ struct TurnSchedulerTests {
   @Test func `a connection that waits for its turn begins no list before`() throws {
     let turns = try RecordedTurns()
     let connection = try turns.open("waiting", user: 1)
-    #expect(turns.scheduler.hasPlaceForList(of: connection))
+    #expect(turns.scheduler.mayList(connection))
     turns.scheduler.enqueue(connection)
-    #expect(!turns.scheduler.hasPlaceForList(of: connection))
+    #expect(!turns.scheduler.mayList(connection))
     _ = turns.round()
-    #expect(turns.scheduler.hasPlaceForList(of: connection))
+    #expect(turns.scheduler.mayList(connection))
   }
 
   @Test func `another user's lists take no place`() throws {
     let turns = try RecordedTurns()
     _ = try turns.openLists(Bound.longAnswersAtOnce, user: 1)
-    #expect(turns.scheduler.hasPlaceForList(of: try turns.open("other", user: 2)))
+    #expect(turns.scheduler.mayList(try turns.open("other", user: 2)))
   }
 
   @Test func `row 31: new connections are established a few at a time, in turns of their user`() throws {
@@ -182,9 +181,9 @@ struct TurnSchedulerTests {
     let turns = try RecordedTurns()
     _ = try turns.openLists(Bound.longAnswersAtOnce, user: 1)
     let another = try turns.open("another", user: 1)
-    another.awaitsPlaceForList = true
+    #expect(!turns.scheduler.mayList(another))
     turns.scheduler.enqueue(another)
     turns.scheduler.giveLastTurns(turns)
-    #expect(turns.served == ["another"] && turns.scheduler.hasPlaceForList(of: another))
+    #expect(turns.served == ["another"] && turns.scheduler.mayList(another))
   }
 }

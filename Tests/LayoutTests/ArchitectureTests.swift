@@ -18,15 +18,16 @@ struct ArchitectureTests {
       "Synchronization",
     ],
     "Attestation": ["Glibc", "IdentityCore", "LinuxSystem", "Systemd"],
+    "Sessions": ["LinuxSystem"],
     "Mosquitto": ["CMosquitto", "Glibc", "LinuxSystem"],
     "FleetSeal": ["FleetWire", "IdentityCore", "CSodium"],
     "IdentityServer": [
-      "Attestation", "IdentityCore", "IdentityWire", "IdentityStore", "LinuxSystem", "Proofs", "Systemd", "Glibc",
-      "Synchronization",
+      "Attestation", "IdentityCore", "IdentityWire", "IdentityStore", "LinuxSystem", "Proofs", "Sessions", "Systemd",
+      "Glibc", "Synchronization",
     ],
     "FleetService": [
       "Attestation", "ConfigurationFiles", "FleetCore", "FleetSeal", "FleetWire", "IdentityClient", "IdentityCore",
-      "IdentityWire", "LinuxSystem", "Mosquitto", "Proofs", "Systemd",
+      "IdentityWire", "LinuxSystem", "Mosquitto", "Proofs", "Sessions", "Systemd",
     ],
     "identity-fleet": [
       "ConfigurationFiles", "FleetService", "FleetWire", "IdentityClient", "IdentityCore", "LinuxSystem", "Mosquitto",
@@ -70,9 +71,9 @@ struct ArchitectureTests {
   }
 
   @Test(arguments: [
-    "IdentityCore", "IdentityWire", "Attestation", "FleetWire", "FleetCore", "FleetService", "IdentityServer",
-    "IdentityClient",
-    "ClientFormats", "Doctor", "identityd", "identityctl", "identity-fleet", "identity-portal",
+    "IdentityCore", "IdentityWire", "Attestation", "Sessions", "FleetWire", "FleetCore", "FleetService",
+    "IdentityServer", "IdentityClient", "ClientFormats", "Doctor", "identityd", "identityctl", "identity-fleet",
+    "identity-portal",
   ])
   func `unsafe code is only in the edge targets`(target: String) throws {
     for file in try Tree.files(below: "Sources/\(target)", "swift") {

@@ -135,7 +135,7 @@ readonly SELDOM_THREADED_SUITES=(
 )
 
 # Tests of pure code and of the source tree.
-readonly PURE_TESTS='^(Identity(Core|Wire|Client)|Fleet(Wire|Core|Service)|ClientFormats|Doctor|Layout)Tests\.'
+readonly PURE_TESTS='^(Identity(Core|Wire|Client)|Fleet(Wire|Core|Service)|ClientFormats|Doctor|Layout|Sessions)Tests\.'
 
 # Options of every debug build. Line tables are left out: they take a fifth of the time, and reports name functions
 # anyway. CI builds each tree once, so it builds whole modules, which takes a sixth less time than an incremental build.

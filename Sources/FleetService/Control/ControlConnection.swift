@@ -1,6 +1,7 @@
 import IdentityClient
 import IdentityCore
 import LinuxSystem
+import Sessions
 import Systemd
 
 /// A connection of an admin at the control socket.
@@ -14,7 +15,9 @@ final class ControlConnection {
   var source: EventSource?
   /// The watch of the process; see ``ControlSocket``.
   var end: EventSource?
-  private var received: [UInt8] = []
+  private(set) var session = Session()
+  /// Input that was received and not carried out yet.
+  private var input: [UInt8] = []
 
   init(_ socket: consuming Descriptor, _ principal: Principal, _ process: consuming Descriptor) {
     self.socket = socket
@@ -22,36 +25,63 @@ final class ControlConnection {
     self.process = process
   }
 
-  deinit { received.wipe() }
+  deinit { input.wipe() }
 
-  /// The number of received bytes that no request was taken from.
-  var unread: Int { received.count }
-
-  /// The length of the first line, without its line feed; nil if no line is complete.
-  var lineLength: Int? { received.firstIndex(of: UInt8(ascii: "\n")) }
-
-  /// Receives available bytes into the front of a buffer, which the caller wipes, and keeps them.
+  /// Receives available bytes into the front of a buffer, which the caller wipes, and keeps those that count.
   ///
-  /// - Returns: the number of bytes; 0 at the end, nil if there are none now.
-  func receive(through buffer: inout [UInt8]) -> Int? {
+  /// - Returns: whether bytes or the end of the input were there.
+  func receive(through buffer: inout [UInt8]) -> Bool {
+    guard session.reading.mayGoOn else { return false }
+    let received: Int?
     do throws(SystemError) {
-      guard let count = try socket.receive(into: &buffer) else { return nil }
-      received.appendWiping(buffer.span.extracting(..<count))
-      return count
+      received = try socket.receive(into: &buffer)
     } catch {
       // The client has reset the connection.
-      return 0
+      received = 0
     }
+    guard let received else { return false }
+    let count = session.receive(received)
+    if session.isDraining {
+      if session.discard(count) > Bound.drainedBytes { _ = session.receive(0) }
+    } else {
+      input.appendWiping(buffer.span.extracting(..<count))
+    }
+    return true
   }
 
-  /// Removes and returns the first bytes. No other copy of them remains, because they may be an invitation.
-  func take(_ count: Int) -> [UInt8] {
-    let taken = Array(received[..<count])
+  /// Returns the next step in the input.
+  func next() -> Session.Step {
+    let input = input
+    return session.next(in: input.span, from: 0, limit: ControlSocket.longestLine, true)
+  }
+
+  /// Removes the input in front of an index, and returns the bytes of a range of it. No other copy of them remains,
+  /// because they may be an invitation.
+  func take(_ line: Range<Int>, upTo next: Int) -> [UInt8] {
+    session.countRequests()
+    session.drop(next)
+    let taken = Array(input[line])
     var rest: [UInt8] = []
-    if count < received.count { rest.appendWiping(received.span.extracting(count...)) }
-    received.wipe()
-    received = rest
+    if next < input.count { rest.appendWiping(input.span.extracting(next...)) }
+    input.wipe()
+    input = rest
     return taken
+  }
+
+  /// Notes that the process that connected has ended.
+  func endProcess() { session.endProcess(unread: (try? socket.unread()) ?? 0) }
+
+  /// Notes that no further request is carried out.
+  func close() { session.close() }
+
+  /// Shuts the sending side down after the last answer, unless the client sends nothing more. A close would lose the
+  /// answer if input is unread.
+  ///
+  /// - Returns: whether the client may send more, which is discarded.
+  func drain() -> Bool {
+    guard !session.reading.isOver, !session.isDraining, (try? socket.shutdownWriting()) != nil else { return false }
+    session.beginDraining()
+    return true
   }
 }
 

@@ -3,11 +3,13 @@ import IdentityClient
 import IdentityCore
 import IdentityWire
 import LinuxSystem
+import Sessions
 package import Systemd
 
 /// The socket on which admins use the service. Requests and answers are lines, as those of identityd.
 ///
-/// The peers are attested as those of identityd, and a connection ends when the process that opened it exits.
+/// The peers are attested as those of identityd, and a connection is the same state machine, ``Session``. An answer
+/// fits into the socket of a client that reads its answers.
 package final class ControlSocket {
   /// The maximum length of a line in bytes, including its line feed: an invitation in Base64 fits.
   static let longestLine = 8_192
@@ -93,7 +95,7 @@ package final class ControlSocket {
     connections.insert(connection)
     do throws(SystemdError) {
       connection.source = try loop.watch(readable: connection.socket.number) { [unowned self, unowned connection] in
-        _ = receive(connection)
+        serve(connection)
       }
       connection.end = try loop.watch(readable: connection.process.number) { [unowned self, unowned connection] in
         finish(connection)
@@ -128,32 +130,48 @@ package final class ControlSocket {
 
   // MARK: Requests
 
-  /// Reads once, and answers the requests that are complete.
+  /// Reads once, and carries out the requests that are complete.
   ///
   /// - Returns: whether there may be more to read.
-  private func receive(_ connection: ControlConnection) -> Bool {
+  @discardableResult
+  private func serve(_ connection: ControlConnection) -> Bool {
     var chunk = [UInt8](repeating: 0, count: Self.longestLine)
     defer { chunk.wipe() }
-    guard connection.source != nil, let count = connection.receive(through: &chunk) else { return false }
-    guard count > 0 else {
-      end(connection)
-      return false
-    }
-    // A connection that an answer has ended is not served any more.
-    while connection.source != nil {
-      let length = connection.lineLength
-      guard length ?? connection.unread < Self.longestLine else {
-        send(connection) { Refusal.tooLong(limit: Self.longestLine).append(to: &$0) }
-        end(connection)
-        return false
+    guard connection.source != nil, connection.receive(through: &chunk) else { return false }
+    carryOut(connection)
+    conclude(connection)
+    return connection.source != nil
+  }
+
+  private func carryOut(_ connection: ControlConnection) {
+    // A client that does not read its answers is not served any more.
+    while connection.source != nil, !connection.session.isDraining {
+      switch connection.next() {
+      case .carryOut(let line, let next):
+        var request = connection.take(line, upTo: next)
+        defer { request.wipe() }
+        if !request.isEmpty { reply(to: request, on: connection) }
+      case .refuse(let fault):
+        let refusal: Refusal = fault == .json ? .syntax(.json) : .tooLong(limit: Self.longestLine)
+        send(connection) { refusal.append(to: &$0) }
+        return
+      case .wait: return
       }
-      guard let length else { return true }
-      var request = connection.take(length + 1)
-      defer { request.wipe() }
-      request.removeLast()
-      reply(to: request, on: connection)
     }
-    return false
+  }
+
+  /// Ends a turn of a connection.
+  private func conclude(_ connection: ControlConnection) {
+    guard connection.source != nil else { return }
+    switch connection.session.conclusion(hasUnsentOutput: false, hasMoreWork: false, stop: .running) {
+    case .refuseOrphan:
+      connection.close()
+      send(connection) { Refusal.orphaned.append(to: &$0) }
+      end(connection)
+    case .end: if !connection.drain() { end(connection) }
+    case .close, .park: end(connection)
+    case .rest: break
+    }
   }
 
   private func reply(to line: [UInt8], on connection: ControlConnection) {
@@ -191,9 +209,11 @@ package final class ControlSocket {
     return (try? socket.send(line)) == line.count
   }
 
-  /// Ends a connection whose process has exited. What the process sent is still carried out.
+  /// Ends a connection whose process has exited. Requests that the process sent are still carried out.
   private func finish(_ connection: ControlConnection) {
-    while receive(connection) {}
+    connection.endProcess()
+    while serve(connection) {}
+    conclude(connection)
     end(connection)
   }
 

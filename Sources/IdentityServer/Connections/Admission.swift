@@ -106,8 +106,8 @@ final class Admission {
       refuse(error, socket)
       return error.principal
     }
-    let connection = connections.insert(socket, peer: attested.peer.held, limits)
-    connection.process = attested.intoProcess()
+    let held = attested.peer.held
+    let connection = connections.insert(socket, peer: held, limits, process: attested.intoProcess())
     measurements.accepted += 1
     let principal = connection.held.principal
     admit(connection)
@@ -163,7 +163,7 @@ final class Admission {
 
   /// Adds a connection of the last run to the table. The peer was attested then.
   func readmit(_ socket: consuming Descriptor, _ peer: Peer) -> Connection {
-    connections.insert(socket, peer: processes.held(rules.held(peer)), limits)
+    connections.insert(socket, peer: processes.held(rules.held(peer)), limits, process: nil)
   }
 
   // MARK: Refusing

@@ -3,6 +3,7 @@ import Glibc
 import IdentityCore
 import IdentityWire
 import LinuxSystem
+import Sessions
 
 /// The identity of a connection: its slot in the table and the slot's generation counter.
 struct ConnectionToken: Hashable, Sendable {
@@ -20,99 +21,72 @@ final class Connection {
   let descriptor: Descriptor
   let token: ConnectionToken
   let held: HeldPeer
-  /// The peer.
-  var peer: Peer { held.peer }
   /// The share of the principal that the peer belongs to.
   let share: PrincipalShare
-  /// A pidfd of the process that connected; nil once the process is watched.
-  var process: Descriptor?
-
-  private var storedInput: [UInt8] = []
-  /// Whether ``input`` has content. Stored, like ``hasOutput``, because a check of the array would cost as much as all
-  /// other checks of a request together.
-  private(set) var hasInput = false
-  /// The number of bytes of `input` that are known to contain no line feed, so that a slow sender's line is
-  /// searched once.
-  var searched = 0
-  private var storedOutput: [UInt8] = []
-  private(set) var hasOutput = false
-  /// The number of bytes of `output` that are sent.
-  var sent = 0
-  var session = SessionState()
-  /// The number of requests made.
-  var requests: UInt64 = 0
-  /// The events that the kernel watches for; nil before the first turn has ended.
-  var interest: ReadinessSet.Interest?
-  /// Whether there may be input to read. Events are edge-triggered: the kernel does not report this input again.
-  var mayHaveInput = true
-  /// Whether a short read does not mean that all input was read; see ``ReadinessSet/Interest/exceptional``.
-  var readsToTheEnd = false
-  private var descriptorsAlong = DescriptorsAlong.possible
-  /// The number of reads so far. Counted only in the state `possible`.
-  private var readings = 0
-  /// Whether the service manager has a duplicate of the descriptor, so that closing it here does not end
-  /// the connection.
-  var isStored = false
-  /// Whether the saved record of the connection has the shape ``Shape/plain``.
-  private var isKeptPlain = false
-  /// Whether the connection is in a queue of its principal for its next turn.
-  var isWaitingForTurn = false
-  /// Whether the next request is a list that has to wait for the end of another list of the principal.
-  var awaitsPlaceForList = false
-  /// The part of the principal's pending output that this connection accounts for, in bytes.
-  var counted = 0
+  var session = Session()
+  private var buffers = ConnectionBuffers()
+  var readiness = SocketReadiness()
+  /// The place in the queues of the principal, which the scheduler gives.
+  var place = TurnScheduler.Place.none
+  var establishment: Establishment
   private var particulars: Particulars?
 
-  init(_ descriptor: consuming Descriptor, token: ConnectionToken, peer: HeldPeer, share: PrincipalShare) {
+  /// - Parameter process: a pidfd of the process that connected; nil if it is not known yet.
+  init(
+    _ descriptor: consuming Descriptor, token: ConnectionToken, peer: HeldPeer, share: PrincipalShare,
+    process: consuming Descriptor?
+  ) {
     self.descriptor = descriptor
     self.token = token
     held = peer
     self.share = share
+    establishment = Establishment(process: process)
   }
 
   deinit {
     if hasInput { input.wipe() }
-    if session.hasSecret || session.isGathering { output.wipe() }
+    if session.hasSecret || session.holdsOutput { output.wipe() }
   }
 
-  /// Input that was received and not carried out yet.
-  ///
-  /// A modification takes the array out of the property. The array is then referenced only locally, and its use needs
-  /// none of Swift's exclusivity checks, which cost more than most operations on it.
+  /// The peer.
+  var peer: Peer { held.peer }
+
+  /// Whether ``input`` has content.
+  var hasInput: Bool { !buffers.input.isEmpty }
+
+  /// Whether ``output`` has content.
+  var hasOutput: Bool { !buffers.output.isEmpty }
+
+  /// Input that was received and not carried out yet. A modification takes the array out of the property.
   var input: [UInt8] {
-    get { storedInput }
-    set {
-      hasInput = !newValue.isEmpty
-      storedInput = newValue
-    }
+    get { buffers.input.bytes }
+    set { buffers.input.put(newValue) }
     _modify {
-      var bytes = storedInput
-      storedInput = []
-      defer {
-        hasInput = !bytes.isEmpty
-        storedInput = bytes
-      }
+      var bytes = buffers.input.take()
+      defer { buffers.input.put(bytes) }
       yield &bytes
     }
   }
 
-  /// Output to be sent. A modification takes the array out of the property, as for ``input``.
+  /// Output to be sent. A modification takes the array out of the property.
   var output: [UInt8] {
-    get { storedOutput }
-    set {
-      hasOutput = !newValue.isEmpty
-      storedOutput = newValue
-    }
+    get { buffers.output.bytes }
+    set { buffers.output.put(newValue) }
     _modify {
-      var bytes = storedOutput
-      storedOutput = []
-      defer {
-        hasOutput = !bytes.isEmpty
-        storedOutput = bytes
-      }
+      var bytes = buffers.output.take()
+      defer { buffers.output.put(bytes) }
       yield &bytes
     }
   }
+
+  /// The number of bytes of ``output`` that are sent.
+  var sent: Int {
+    get { buffers.sent }
+    set { buffers.sent = newValue }
+  }
+
+  /// Whether the socket has not taken all output.
+  var hasUnsentOutput: Bool { buffers.hasUnsentOutput }
 
   /// Whether another request may be carried out now. Otherwise the request waits until output is read or changes
   /// are committed.
@@ -124,19 +98,24 @@ final class Connection {
       && (!hasOutput || output.count - sent < share.limits.outputPerConnection) && (share.hasRoom || isIdle)
   }
 
+  /// Returns the next step in the input from an index on; see ``Session/next(in:from:limit:_:)``.
+  func next(in input: borrowing Span<UInt8>, from start: Int, limit: Int) -> Session.Step {
+    // A copy, because a call in another module would cost an exclusivity check for each use of the property.
+    var session = session
+    defer { self.session = session }
+    return session.next(in: input, from: start, limit: limit, hasRoom)
+  }
+
   /// The events that the kernel should watch for.
   var wantedInterest: ReadinessSet.Interest {
     (hasUnsentOutput || session.awaitsReader) && !session.isParked ? .newsAndRoom : .news
   }
 
   /// Whether input may contain a request, and nothing keeps the request from being carried out.
-  var canGoOn: Bool { hasInput && hasRoom && !session.isAtWriter && searched < input.count }
+  var canGoOn: Bool { hasInput && hasRoom && !session.isAtWriter && session.mayHaveRequest(in: input.count) }
 
   /// Whether the next piece of a long answer should be appended to the output.
   var wantsPiece: Bool { session.wantsPiece(hasOutput: hasOutput) }
-
-  /// Whether the socket has not taken all output.
-  var hasUnsentOutput: Bool { hasOutput && sent < output.count }
 
   /// Whether the connection is at rest: nothing is in progress or pending, and there is no subscription.
   ///
@@ -144,7 +123,7 @@ final class Connection {
   var isAtRest: Bool { isQuiet && !isSubscribed }
 
   /// Whether the connection is at rest, apart from a subscription.
-  private var isQuiet: Bool { !hasInput && !hasOutput && session.isAtRest && !isWaitingForTurn }
+  private var isQuiet: Bool { !hasInput && !hasOutput && session.isAtRest && !place.isQueued }
 
   /// Reads the input that has arrived, with one system call.
   ///
@@ -154,45 +133,19 @@ final class Connection {
     let count: Int?
     do {
       count =
-        descriptorsAlong == .none
-        ? try descriptor.receive(into: buffer, atMost: limit)
-        : try descriptor.receive(into: buffer, atMost: limit, isCut: &isCut)
+        readiness.looksForDescriptors
+        ? try descriptor.receive(into: buffer, atMost: limit, isCut: &isCut)
+        : try descriptor.receive(into: buffer, atMost: limit)
     } catch  where error.code == ECONNRESET {
       // The client has closed without reading everything. The kernel says so once, at the end of the stream.
       count = 0
     }
-    if let count {
-      mayHaveInput = count == min(limit, buffer.count) || isCut || (count > 0 && readsToTheEnd)
-    } else {
-      mayHaveInput = false
+    readiness.noteRead(count, of: min(limit, buffer.count), isCut: isCut)
+    if readiness.looksForDescriptors, readiness.noteDescriptors(isCut, most: Bound.readingsBeforeRefusal) {
+      let isRefused = descriptor.refuseDescriptors()
+      readiness.noteRefusal(isRefused)
     }
-    if descriptorsAlong != .none { lookForDescriptors(isCut) }
     return count
-  }
-
-  /// The states of the check for descriptors that come with the bytes. A read that makes the check costs more.
-  private enum DescriptorsAlong {
-    case possible
-    /// The kernel refuses descriptors from the client, but input sent earlier is not all read yet.
-    case refused
-    case none
-    /// The client has sent descriptors, or the kernel cannot refuse them.
-    case always
-  }
-
-  /// Makes the kernel refuse descriptors once a client has made many requests and never sent one.
-  private func lookForDescriptors(_ isCut: Bool) {
-    switch descriptorsAlong {
-    case .possible:
-      readings += 1
-      if isCut {
-        descriptorsAlong = .always
-      } else if readings == Bound.readingsBeforeRefusal {
-        descriptorsAlong = descriptor.refuseDescriptors() ? .refused : .always
-      }
-    case .refused where !mayHaveInput: descriptorsAlong = .none
-    case .refused, .none, .always: break
-    }
   }
 
   /// Whether the subscription has events to send, and they may be sent now.
@@ -203,7 +156,7 @@ final class Connection {
 
   /// Whether more input may be read now.
   var wantsInput: Bool {
-    hasRoom && session.mayRead && !isWaitingForTurn && (!hasInput || input.count < share.limits.lineLength)
+    hasRoom && session.reading.mayGoOn && !place.isQueued && (!hasInput || input.count < share.limits.lineLength)
   }
 
   /// Whether no request is in progress and no output is pending.
@@ -257,11 +210,11 @@ extension Connection {
   /// Begins a list or backup. A client that has hung up gets no list.
   func begin(_ answer: LongAnswer) {
     switch answer {
-    case .backup: session.beginBackup()
-    case .secrets: session.beginGathering()
-    case .search: session.beginSearch()
-    case .uuids, .reply: session.beginRows()
-    case .zeros: session.beginFailure(waits: false)
+    case .backup: session.begin(.backup)
+    case .secrets: session.begin(.secrets)
+    case .search: session.begin(.search)
+    case .uuids, .reply: session.begin(.rows)
+    case .zeros: session.begin(.failure)
     }
     outgoing = session.hasLongAnswer ? answer : nil
   }
@@ -275,7 +228,7 @@ extension Connection {
   /// Waits until the client has read a backup of which every piece is in the output.
   func awaitReader(of backup: OutgoingBackup) {
     outgoing = nil
-    session.awaitReader()
+    session.wait(for: .reader)
     change(session.awaitsReader) { $0.backupTime = backup.made }
   }
 
@@ -331,7 +284,7 @@ extension Connection {
 
   /// Whether nothing is in progress or pending, and the subscription lacks only this event.
   func awaitsOnly(_ line: EventLine) -> Bool {
-    guard isQuiet, !mayHaveInput, let particulars else { return false }
+    guard isQuiet, !readiness.hasInput, let particulars else { return false }
     return particulars.subscription?.awaitsOnly(line) == true
   }
 
@@ -341,7 +294,7 @@ extension Connection {
   func pass(_ line: EventLine) -> Bool { particulars?.subscription?.pass(line) == true }
 
   /// Whether the connection is plain, and its saved record says so.
-  var isKeptAsItIs: Bool { isKeptPlain && particulars == nil && isPlain }
+  var isKeptAsItIs: Bool { establishment.kept == .plain && particulars == nil && isPlain }
 
   /// Whether neither input nor output is pending, and the connection is not ending.
   private var isPlain: Bool {
@@ -350,10 +303,10 @@ extension Connection {
 
   /// The shape of the connection in its saved record; nil if there is no current record.
   var keptShape: Shape? {
-    get { isKeptPlain ? .plain : particulars?.keptShape }
+    get { establishment.kept == .plain ? .plain : particulars?.keptShape }
     set {
-      isKeptPlain = newValue == .plain
-      let other = isKeptPlain ? nil : newValue
+      establishment.kept = newValue == .plain ? .plain : .otherwise
+      let other = newValue == .plain ? nil : newValue
       change(other != nil) { $0.keptShape = other }
     }
   }

@@ -1,6 +1,7 @@
 import Attestation
 import IdentityCore
 import LinuxSystem
+import Sessions
 import Systemd
 
 /// The ways in which connections end, and the stage of the daemon's stop, which ends all of them.
@@ -50,14 +51,14 @@ final class ConnectionCloser {
   /// discarded for a moment.
   func end(_ connection: Connection) {
     guard !connection.session.isDraining else { return }
-    guard !connection.session.isOver, stage == .running else { return close(connection) }
+    guard !connection.session.reading.isOver, stage == .running else { return close(connection) }
     do {
       try connection.descriptor.shutdownWriting()
       connection.session.beginDraining()
       handover.markAtRest(connection)
       try draining.append(connection.token)
       // Events are edge-triggered: the kernel does not report this input again.
-      if connection.mayHaveInput { scheduler.enqueue(connection) }
+      if connection.readiness.hasInput { scheduler.enqueue(connection) }
     } catch {
       drop(connection, error)
     }
@@ -79,7 +80,7 @@ final class ConnectionCloser {
     do {
       guard let count = try connection.receive(into: buffer, atMost: buffer.count) else { return }
       if count == 0 || connection.session.discard(count) > Bound.drainedBytes { return close(connection) }
-      if connection.mayHaveInput { scheduler.enqueue(connection) }
+      if connection.readiness.hasInput { scheduler.enqueue(connection) }
     } catch {
       drop(connection, error)
     }
@@ -99,9 +100,9 @@ final class ConnectionCloser {
     handover.forget(connection)
     // The service manager's duplicate would keep the client waiting and the socket in the readiness set. After a
     // shutdown the service manager drops its duplicate. A failure means that the socket is gone already.
-    if connection.isStored {
+    if connection.establishment.isKept {
       try? connection.descriptor.shutdownBoth()
-      if connection.interest != nil { try? readiness.remove(connection.descriptor.number) }
+      if connection.readiness.watched != nil { try? readiness.remove(connection.descriptor.number) }
     }
     dispatcher.forget(connection)
     connections.remove(connection)
@@ -109,7 +110,6 @@ final class ConnectionCloser {
     processes.remove(connection)
     if connection.session.isParked { parked -= 1 }
     publisher.endSubscription(of: connection)
-    connections.countOutput(of: connection)
   }
 
   /// Leaves a connection to the next run of the daemon. This run does no more work for the connection.

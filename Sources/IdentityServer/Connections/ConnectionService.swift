@@ -3,10 +3,11 @@ import Glibc
 import IdentityCore
 import IdentityWire
 import LinuxSystem
+import Sessions
 
 /// Serves connections: receives bytes, splits them into lines, sends answers and events, and ends connections.
 ///
-/// ``SessionState`` decides how a turn of a connection ends, and this type carries the decision out.
+/// ``Session`` decides the steps and how a turn of a connection ends, and this type carries the decisions out.
 final class ConnectionService: TurnService {
   private let connections: ConnectionTable
   private let scheduler: TurnScheduler
@@ -51,7 +52,7 @@ final class ConnectionService: TurnService {
     serve(connection)
     guard connections[connection.token] === connection else { return }
     if connection.wantsInput {
-      connection.mayHaveInput = true
+      connection.readiness.noteInput()
       serve(connection)
       guard connections[connection.token] === connection else { return }
     }
@@ -60,14 +61,14 @@ final class ConnectionService: TurnService {
 
   /// Continues a connection that the last run left. ``resume()`` serves it once startup is done.
   func adopt(_ connection: Connection, _ record: HandoverRecord) {
-    connection.isStored = true
+    connection.establishment.kept = .otherwise
     connection.input = record.input
     connection.output = record.output
-    connection.session = SessionState(
+    connection.session = Session(
       hasEnded: record.hasEnded, isClosing: record.isClosing, hasOutput: !record.output.isEmpty)
     if let subscription = record.subscription { publisher.adopt(subscription, of: connection) }
     do {
-      connection.process = try PeerCredentials.processDescriptor(
+      connection.establishment.process = try PeerCredentials.processDescriptor(
         of: connection.descriptor, number: connection.peer.processID)
     } catch {
       // The process has ended meanwhile, or cannot be watched. Its end must not go unnoticed.
@@ -81,7 +82,7 @@ final class ConnectionService: TurnService {
   func beginToWatch(_ connection: Connection) {
     do {
       try readiness.add(connection.descriptor.number, connection.wantedInterest, token: connection.token.rawValue)
-      connection.interest = connection.wantedInterest
+      connection.readiness.watched = connection.wantedInterest
     } catch {
       closer.drop(connection, error)
     }
@@ -126,19 +127,19 @@ final class ConnectionService: TurnService {
   /// - Parameter isTurn: whether it is the connection's turn now.
   func takeIn(_ interest: ReadinessSet.Interest, of connection: Connection, isTurn: Bool) {
     guard !connection.session.isParked else { return }
-    if interest.hasAny(of: .input) { connection.mayHaveInput = true }
+    if interest.hasAny(of: .input) { connection.readiness.noteInput() }
     if interest.hasAny(of: .exceptional) {
-      connection.readsToTheEnd = true
+      connection.readiness.noteException()
       if interest.hasAny(of: .failed), closer.hangUp(connection) { return }
     }
-    if isTurn, !connection.isWaitingForTurn { serve(connection) } else { scheduler.enqueue(connection) }
+    if isTurn, !connection.place.isQueued { serve(connection) } else { scheduler.enqueue(connection) }
   }
 
   /// Serves a connection in its turn: reads its input if allowed, and carries out its requests.
   func serve(_ connection: Connection) {
     if connection.session.isDraining { return closer.drain(connection, through: received) }
     let isAtRest = connection.isAtRest
-    if connection.mayHaveInput, isAtRest || connection.wantsInput, closer.stage == .running {
+    if connection.readiness.hasInput, isAtRest || connection.wantsInput, closer.stage == .running {
       receive(connection, isAtRest: isAtRest)
     } else {
       advance(connection)
@@ -158,10 +159,11 @@ final class ConnectionService: TurnService {
       guard let arrived else { return advance(connection) }
       if isAtRest, arrived == 0 {
         _ = connection.session.receive(0)
-        return connection.requests == 0 && credentials.answer(connection) ? advance(connection) : closer.end(connection)
+        return connection.session.requests == 0 && credentials.answer(connection)
+          ? advance(connection) : closer.end(connection)
       }
       var answered = 0
-      if isAtRest, !connection.mayHaveInput {
+      if isAtRest, !connection.readiness.hasInput {
         answered = received.withBytes(first: arrived) { bytes in answerKnown(bytes, connection) }
         // Requests with cached answers contain no secret, so the buffer need not be wiped.
         if answered == arrived, !connection.hasOutput { return handover.markAtRest(connection) }
@@ -170,7 +172,7 @@ final class ConnectionService: TurnService {
       if count > 0, !connection.hasInput {
         received.withBytes(first: count) { bytes in
           let used = carryOut(bytes, from: answered, connection)
-          if used < count { keep(bytes.extracting(used...), connection) }
+          keep(bytes, from: used, connection)
         }
       } else if count > 0 {
         received.withBytes(first: count) { bytes in connection.input.appendWiping(bytes) }
@@ -180,7 +182,7 @@ final class ConnectionService: TurnService {
     } catch {
       return closer.drop(connection, error)
     }
-    if connection.isAtRest, !connection.mayHaveInput, closer.stage == .running {
+    if connection.isAtRest, !connection.readiness.hasInput, closer.stage == .running {
       handover.markAtRest(connection)
     } else {
       advance(connection)
@@ -193,7 +195,7 @@ final class ConnectionService: TurnService {
   private func answerKnown(_ bytes: borrowing Span<UInt8>, _ connection: Connection) -> Int {
     if connection.held.number == 0 { connection.held.number = known.number(of: connection.peer) }
     let (used, length, count) = known.answer(bytes, of: connection.held.number, atMost: connections.turn.requests)
-    connection.requests &+= UInt64(truncatingIfNeeded: count)
+    connection.session.countRequests(count)
     // An error is ignored here, because it recurs when the rest is sent.
     let sent = used == bytes.count ? (try? connection.descriptor.send(known.output, first: length)) ?? 0 : 0
     if sent < length {
@@ -202,11 +204,12 @@ final class ConnectionService: TurnService {
     return used
   }
 
-  /// Keeps the input that was not carried out yet.
-  private func keep(_ rest: borrowing Span<UInt8>, _ connection: Connection) {
+  /// Keeps the input from an index on, which was not carried out yet, unless nothing more is carried out.
+  private func keep(_ bytes: borrowing Span<UInt8>, from used: Int, _ connection: Connection) {
+    connection.session.drop(used)
+    guard used < bytes.count else { return }
     connection.input = []
-    if !connection.session.isClosing { connection.input.appendWiping(rest) }
-    connection.searched = 0
+    if !connection.session.isClosing { connection.input.appendWiping(bytes.extracting(used...)) }
   }
 
   /// Carries out the requests from a byte index on.
@@ -219,29 +222,23 @@ final class ConnectionService: TurnService {
     // Set with the second request, so that a single one reads no clock.
     var turnEnd: UInt64?
     let limit = connection.share.limits.lineLength
-    while connection.hasRoom {
-      guard let end = bytes.firstIndex(of: UInt8(ascii: "\n"), from: max(start, connection.searched)) else {
-        connection.searched = start == 0 ? bytes.count : 0
-        dispatcher.examine(bytes.extracting(start...), limit, of: connection)
-        break
+    while true {
+      switch connection.next(in: bytes, from: start, limit: limit) {
+      case .carryOut(let line, let next):
+        guard budget > 0, !isTurnOver(start > first, &turnEnd) else {
+          scheduler.enqueue(connection)
+          return start
+        }
+        guard dispatcher.dispatch(bytes.extracting(line), of: connection) else { return start }
+        start = next
+        budget -= 1
+        if connection.session.hasSecret { sendSecret(connection) }
+      case .refuse(let fault):
+        dispatcher.refuse(fault, connection)
+        return start
+      case .wait: return start
       }
-      connection.searched = 0
-      guard end - start < limit else {
-        dispatcher.refuseLongLine(connection)
-        break
-      }
-      guard budget > 0, !isTurnOver(start > first, &turnEnd) else {
-        scheduler.enqueue(connection)
-        break
-      }
-      let hasReturn = end > start && bytes[end - 1] == UInt8(ascii: "\r")
-      let line = bytes.extracting(start..<(hasReturn ? end - 1 : end))
-      guard dispatcher.dispatch(line, of: connection) else { break }
-      start = end + 1
-      budget -= 1
-      if connection.session.hasSecret { sendSecret(connection) }
     }
-    return start
   }
 
   /// Returns whether a connection has used up the time of a turn. Its first request is always carried out.
@@ -268,7 +265,7 @@ final class ConnectionService: TurnService {
       swap(&bytes, &connection.input)
       let used = carryOut(bytes.span, from: 0, connection)
       if used > 0 || connection.session.isClosing {
-        keep(bytes.span.extracting(used...), connection)
+        keep(bytes.span, from: used, connection)
         bytes.wipe()
       } else {
         swap(&bytes, &connection.input)
@@ -289,12 +286,12 @@ final class ConnectionService: TurnService {
         if connection.wantsPiece { scheduler.enqueue(connection) }
       }
       if connection.session.awaitsReader {
-        let waits = !connection.session.isOfEndedProcess && closer.stage != .closingConnections
+        let waits = !connection.session.reading.isOfEndedProcess && closer.stage != .closingConnections
         try dispatcher.recordBackup(of: connection, waits: waits)
       }
       if !connection.hasOutput, publisher.hasEvents(for: connection) { scheduler.enqueue(connection) }
       // Requests that were held back by unread output may go on now, and reported input may be read now.
-      if connection.canGoOn || (connection.mayHaveInput && connection.wantsInput && closer.stage == .running) {
+      if connection.canGoOn || (connection.readiness.hasInput && connection.wantsInput && closer.stage == .running) {
         scheduler.enqueue(connection)
       }
       try conclude(connection)
@@ -305,7 +302,7 @@ final class ConnectionService: TurnService {
 
   private func conclude(_ connection: Connection) throws(SystemError) {
     switch connection.session.conclusion(
-      hasUnsentOutput: connection.hasUnsentOutput, hasMoreWork: connection.isWaitingForTurn, stop: closer.stage)
+      hasUnsentOutput: connection.hasUnsentOutput, hasMoreWork: connection.place.isQueued, stop: closer.stage)
     {
     case .refuseOrphan:
       // The reason is sent in case another process still has the connection.
@@ -344,7 +341,7 @@ final class ConnectionService: TurnService {
   ///
   /// - Throws: the error of the socket, unless the client reads no more, which discards the output.
   private func flush(_ connection: Connection) throws(SystemError) {
-    guard !connection.session.isGathering else { return }
+    guard !connection.session.holdsOutput else { return }
     while connection.hasUnsentOutput {
       do {
         guard let count = try connection.descriptor.send(connection.output, from: connection.sent) else { return }
@@ -353,7 +350,7 @@ final class ConnectionService: TurnService {
         // The client reads no more, and has left output unread if the connection is reset. Requests that it sent
         // completely are still carried out.
         connection.sent = connection.output.count
-        if !connection.session.isSearching { connection.goOn(with: nil) }
+        if connection.session.answer != .pieces(.search) { connection.goOn(with: nil) }
         publisher.endSubscription(of: connection)
       }
     }
@@ -374,9 +371,9 @@ final class ConnectionService: TurnService {
   /// read by the client would cause an event.
   private func updateInterest(of connection: Connection) throws(SystemError) {
     let interest = connection.wantedInterest
-    guard connection.interest != nil, interest != connection.interest else { return }
+    guard let watched = connection.readiness.watched, interest != watched else { return }
     try readiness.modify(connection.descriptor.number, interest, token: connection.token.rawValue)
-    connection.interest = interest
+    connection.readiness.watched = interest
   }
 
   /// Whether no stop of the daemon has begun.

@@ -103,6 +103,8 @@ final class ConnectionQueue {
 final class ConnectionTable {
   private let slots = Slots<Connection?>(repeating: nil, count: 64)
   private let generations = Slots<UInt32>(repeating: 0, count: 64)
+  /// The part of its principal's pending output that each connection accounts for, in bytes.
+  private let outputs = Slots(repeating: 0, count: 64)
   /// The free list: slots that were used and are free again. Only the first ``freeCount`` elements count.
   private let free = Slots(repeating: 0, count: 64)
   private var freeCount = 0
@@ -195,13 +197,18 @@ final class ConnectionTable {
   }
 
   /// Adds a connection.
-  func insert(_ descriptor: consuming Descriptor, peer held: HeldPeer, _ limits: Limits) -> Connection {
+  ///
+  /// - Parameter process: a pidfd of the process that connected; nil if it is not known yet.
+  func insert(
+    _ descriptor: consuming Descriptor, peer held: HeldPeer, _ limits: Limits, process: consuming Descriptor?
+  ) -> Connection {
     let share =
       existingShare(of: held.principal) ?? PrincipalShare(held.principal, usesReserve: held.usesReserve, limits)
     become(latest: share)
     let slot = takeSlot()
     let connection = Connection(
-      descriptor, token: ConnectionToken(slot: slot, generation: generations[slot]), peer: held, share: share)
+      descriptor, token: ConnectionToken(slot: slot, generation: generations[slot]), peer: held, share: share,
+      process: process)
     slots[slot] = connection
     change(share) { $0.connections += 1 }
     count += 1
@@ -212,6 +219,7 @@ final class ConnectionTable {
   func remove(_ connection: Connection) {
     guard self[connection.token] === connection else { return }
     let slot = connection.token.slot
+    count(output: 0, of: connection)
     slots[slot] = nil
     generations[slot] &+= 1
     free[freeCount] = slot
@@ -220,11 +228,17 @@ final class ConnectionTable {
     change(connection.share) { $0.connections -= 1 }
   }
 
-  /// Updates a connection's part of its principal's pending output. That of a removed connection is nothing.
+  /// Updates a connection's part of its principal's pending output. A removed connection has none.
   func countOutput(of connection: Connection) {
-    let output = self[connection.token] === connection ? connection.output.count - connection.sent : 0
-    connection.share.output += output - connection.counted
-    connection.counted = output
+    if self[connection.token] === connection {
+      count(output: connection.output.count - connection.sent, of: connection)
+    }
+  }
+
+  private func count(output: Int, of connection: Connection) {
+    let slot = connection.token.slot
+    connection.share.output += output - outputs[slot]
+    outputs[slot] = output
   }
 
   /// Charges the time for the arrival of a connection, which passed outside of the principal's turns.
@@ -255,6 +269,7 @@ final class ConnectionTable {
     if used == slots.count {
       slots.grow(repeating: nil)
       generations.grow(repeating: 0)
+      outputs.grow(repeating: 0)
       free.grow(repeating: 0)
     }
     used += 1

@@ -1,5 +1,6 @@
 import IdentityCore
 import LinuxSystem
+import Sessions
 import Systemd
 
 /// The names of the descriptors that the service manager keeps for the next run of the daemon
@@ -107,11 +108,14 @@ final class Handover {
   // MARK: Keeping
 
   /// Marks a connection as busy: if the daemon is killed from here on, the progress of the request is unknown.
-  func markBusy(_ connection: Connection) { if connection.isStored { memory?.set(.busy, connection.token.slot) } }
+  func markBusy(_ connection: Connection) {
+    if connection.establishment.isKept { memory?.set(.busy, connection.token.slot) }
+  }
 
   /// Marks a connection as at rest, and saves its record if the saved one is out of date.
   func markAtRest(_ connection: Connection) {
-    guard connection.isStored, let memory, !connection.session.isAtWriter, !connection.session.hasLongAnswer,
+    guard connection.establishment.isKept, let memory, !connection.session.isAtWriter,
+      !connection.session.hasLongAnswer,
       connections[connection.token] === connection
     else { return }
     // The usual case.
@@ -130,7 +134,7 @@ final class Handover {
   func store(_ new: [Connection]) {
     guard isEnabled, !new.isEmpty else { return }
     for connection in new {
-      connection.isStored = true
+      connection.establishment.kept = .otherwise
       markAtRest(connection)
     }
     ServiceManager.store(new.map { $0.descriptor.number }, name: Kept.connection)

@@ -2,6 +2,7 @@ import Glibc
 import IdentityCore
 import IdentityStore
 import LinuxSystem
+import Sessions
 import Systemd
 
 /// The start, reload and stop of the daemon, and its notifications to the service manager.

@@ -91,7 +91,7 @@ final class PeerProcesses {
   /// - Parameter orphan: takes each connection of an earlier process with the same PID, which has ended.
   /// - Throws: an error if the end of the process would go unnoticed.
   func watch(_ connection: Connection, orphan: (ConnectionToken) -> Void) throws(SystemError) {
-    guard let process = connection.process.take() else { return }
+    guard let process = connection.establishment.process.take() else { return }
     let key = PeerProcessTable.Key(connection.peer)
     if let watched = table.watched(key) {
       // A PID belongs to one process at a time. So this is the watched process, unless that has ended.
@@ -118,7 +118,7 @@ final class PeerProcesses {
 
   /// Removes a connection that has closed.
   func remove(_ connection: Connection) {
-    if let process = connection.process.take() {
+    if let process = connection.establishment.process.take() {
       latest = consume process
     } else {
       table.remove(connection.token, of: PeerProcessTable.Key(connection.peer))

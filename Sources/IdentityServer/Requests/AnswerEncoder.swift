@@ -3,6 +3,7 @@ import IdentityCore
 import IdentityStore
 import IdentityWire
 import LinuxSystem
+import Sessions
 
 /// Encodes answers into the output of connections: long answers in pieces, and secrets from guarded memory.
 final class AnswerEncoder {

@@ -1,6 +1,7 @@
 import IdentityCore
 import IdentityWire
 import LinuxSystem
+import Sessions
 import Systemd
 
 /// The answers to service managers, which request credentials of units (identityd-protocol(7), section "CREDENTIALS OF
@@ -88,7 +89,7 @@ final class CredentialAnswers {
     do {
       try users.find("\(unit)") { [unowned self] found in
         // The connection may have closed, or belong to the next run.
-        guard let connection = connections[token], connection.session.isLookup else { return }
+        guard let connection = connections[token], connection.session.answer == .awaiting(.lookup) else { return }
         connection.session.finishAnswer()
         do throws(Refusal) {
           switch found {
@@ -105,7 +106,7 @@ final class CredentialAnswers {
     } catch {
       throw Self.unknownUser(error.description)
     }
-    connection.session.beginLookup()
+    connection.session.wait(for: .lookup)
   }
 
   /// Answers with an identifier or a proof of the app that the main process of the service is.
@@ -161,7 +162,7 @@ extension CredentialRequest.Identifier {
   fileprivate var verb: Int { CredentialRequest.verb("get \(rawValue)") }
 }
 
-extension SessionState {
+extension Session {
   /// Whether neither the writer nor the signer has a request of the client.
-  fileprivate var hasNoRequest: Bool { !isAtWriter && !isProof }
+  fileprivate var hasNoRequest: Bool { !isAtWriter && !awaitsSignature }
 }

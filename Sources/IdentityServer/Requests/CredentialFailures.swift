@@ -2,6 +2,7 @@ import Attestation
 import IdentityCore
 import IdentityWire
 import LinuxSystem
+import Sessions
 import Systemd
 
 /// The answers that make the start of a unit fail, because its credential cannot be given.
@@ -58,7 +59,7 @@ final class CredentialFailures {
       send(connection)
     } else {
       answers[principal]?.waiting.append(connection.token)
-      connection.session.beginFailure(waits: true)
+      connection.session.wait(for: .failureTurn)
     }
   }
 

@@ -3,6 +3,7 @@ import IdentityCore
 import IdentityStore
 import IdentityWire
 import LinuxSystem
+import Sessions
 import Systemd
 
 /// The answers to `prove` and `proof rotate`, which wait for a key or for a signature.
@@ -122,7 +123,7 @@ final class ProofAnswers {
       connection: connection.token, payer: connection.proofPayer, command: command, verb: verb, isCounted: isCounted,
       expires: expires, end: Clock.monotonicMicroseconds + Bound.proofMicroseconds)
     setTimer()
-    connection.session.beginProof()
+    connection.session.wait(for: .signature)
     signer.send(.init(number: orders, work: work, cipher: cipher))
   }
 
@@ -164,7 +165,7 @@ final class ProofAnswers {
     }
     delays.append(
       Delay(connection: connection.token, command: command, verb: verb, end: now + Bound.proofTurnMicroseconds))
-    connection.session.beginProof()
+    connection.session.wait(for: .signature)
     setPause()
     return false
   }
@@ -194,7 +195,9 @@ final class ProofAnswers {
     let due = delays
     delays = []
     for delay in due {
-      guard let connection = connections[delay.connection], connection.session.isProof else { continue }
+      guard let connection = connections[delay.connection], connection.session.awaitsSignature else {
+        continue
+      }
       let hasTurn = waiting.count < Bound.proofsInWork && rates.wait(of: connection.proofPayer, at: now) == 0
       guard hasTurn || delay.end <= now else {
         delays.append(delay)
@@ -243,7 +246,9 @@ final class ProofAnswers {
 
   /// Ends a wait with an answer, unless the connection has closed.
   private func finish(_ wait: Wait, _ body: (Connection) throws(Refusal) -> Void) {
-    guard let connection = connections[wait.connection], connection.session.isProof else { return }
+    guard let connection = connections[wait.connection], connection.session.awaitsSignature else {
+      return
+    }
     connection.session.finishAnswer()
     do throws(Refusal) {
       try body(connection)

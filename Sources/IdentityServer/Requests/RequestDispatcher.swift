@@ -4,6 +4,7 @@ import IdentityCore
 import IdentityStore
 import IdentityWire
 import LinuxSystem
+import Sessions
 
 /// Answers requests, or sends them to the writer.
 final class RequestDispatcher {
@@ -71,7 +72,7 @@ final class RequestDispatcher {
       case .local(let command):
         // Answers keep the order of the requests.
         guard !connection.session.isAtWriter else { return false }
-        if command.isListing, !mayList(connection) { return false }
+        if command.isListing, !scheduler.mayList(connection) { return false }
         try answer(command, verb, connection)
       case .registry(let command):
         guard try carryOut(command, verb, connection) else { return false }
@@ -98,7 +99,7 @@ final class RequestDispatcher {
       measurements.countAnswer(to: verb, refusal.code)
       if foreign != nil { connection.session.close() }
     }
-    connection.requests &+= 1
+    connection.session.countRequests()
     return true
   }
 
@@ -110,7 +111,7 @@ final class RequestDispatcher {
     switch kind {
     case .list, .search:
       // A list that waits behind a change would be held in memory as a whole, and a search would not see the change.
-      if connection.session.isAtWriter || !mayList(connection) { return false }
+      if connection.session.isAtWriter || !scheduler.mayList(connection) { return false }
     case .lease:
       // Its conflict is answered here, so it keeps the order of the answers.
       if connection.session.isAtWriter { return false }
@@ -177,12 +178,6 @@ final class RequestDispatcher {
     connection.begin(.search(search, verb: verb))
   }
 
-  /// Returns whether the connection may begin a list or search now, and else marks it as waiting for a place.
-  private func mayList(_ connection: Connection) -> Bool {
-    connection.awaitsPlaceForList = !scheduler.hasPlaceForList(of: connection)
-    return !connection.awaitsPlaceForList
-  }
-
   private func parse(_ line: borrowing Span<UInt8>) throws(Refusal) {
     do {
       try parser.parse(line)
@@ -194,25 +189,18 @@ final class RequestDispatcher {
   /// Returns the fault of a refused line if it is of another protocol, in which the client cannot go on.
   private func foreignProtocol(of line: borrowing Span<UInt8>, _ connection: Connection) -> SyntaxFault? {
     if HTTPRequest.hasLine(line) { return .http }
-    return connection.requests == 0 && line[0] == UInt8(ascii: "{") ? .json : nil
+    return connection.session.requests == 0 && line[0] == UInt8(ascii: "{") ? .json : nil
   }
 
-  /// Refuses the beginning of a line that is too long, or that begins the first message of another protocol: a JSON
-  /// object, whose end is a NUL and not the end of a line.
-  func examine(_ beginning: borrowing Span<UInt8>, _ limit: Int, of connection: Connection) {
-    if beginning.count >= limit { return refuseLongLine(connection) }
-    guard connection.requests == 0, beginning.count > 0, beginning[0] == UInt8(ascii: "{") else { return }
-    Refusal.syntax(.json).append(to: &connection.output)
-    measurements.countAnswer(to: Measurements.noVerb, .syntax)
-    connection.session.close()
-  }
-
-  /// Answers a request line that is too long, after all earlier answers. Nothing more is read from the connection.
-  func refuseLongLine(_ connection: Connection) {
-    guard !connection.session.isAtWriter else { return }
-    Refusal.tooLong(limit: connection.share.limits.lineLength).append(to: &connection.output)
-    measurements.countAnswer(to: Measurements.noVerb, .tooLong)
-    connection.session.close()
+  /// Answers input of which no request can be made.
+  func refuse(_ fault: Session.InputFault, _ connection: Connection) {
+    let refusal: Refusal =
+      switch fault {
+      case .tooLong: .tooLong(limit: connection.share.limits.lineLength)
+      case .json: .syntax(.json)
+      }
+    refusal.append(to: &connection.output)
+    measurements.countAnswer(to: Measurements.noVerb, refusal.code)
   }
 
   /// Drops the upload of a connection that has closed, its lease, and its place among the failing answers.
@@ -260,7 +248,7 @@ final class RequestDispatcher {
   func submit(_ work: Job.Work, _ verb: Int, of connection: Connection) throws(Refusal) {
     if case .long(.backup) = work {
       // Each backup is held in memory as a whole.
-      guard connections.all.count(where: \.session.hasBackup) < Bound.backups else {
+      guard connections.all.count(where: \.hasBackup) < Bound.backups else {
         throw .limit("\(Bound.backups) backups are under way, which is the limit; try again later")
       }
     }
@@ -321,7 +309,7 @@ final class RequestDispatcher {
 
 extension Job.Work {
   /// The exclusive answer that this work leads to; nil if its answer is not exclusive.
-  fileprivate var exclusiveAnswer: SessionState.ExclusiveAnswer? {
+  fileprivate var exclusiveAnswer: Session.ExclusiveAnswer? {
     switch self {
     case .registry(let command):
       switch command.rule.answerKind {
@@ -349,9 +337,17 @@ extension LocalCommand {
 }
 
 extension Connection {
+  /// Whether the daemon holds a backup for the client, or makes one.
+  fileprivate var hasBackup: Bool {
+    switch session.answer {
+    case .pieces(.backup), .writer(_, last: .backup): true
+    default: false
+    }
+  }
+
   /// Whether a search or a list is in progress, which is counted when it ends.
   fileprivate var isCountedLater: Bool {
-    if session.isProof { return true }
+    if session.awaitsSignature { return true }
     return switch outgoing {
     case .search, .secrets, .reply: true
     case .uuids, .backup, .zeros, nil: false

@@ -2,6 +2,7 @@ import Attestation
 import IdentityCore
 import IdentityWire
 import LinuxSystem
+import Sessions
 
 /// The counts and measurements of the loop, for `stats`.
 ///
@@ -56,9 +57,9 @@ final class Measurements {
 
   /// Keeps the request count of a connection that has ended, for its app.
   func keepRequests(of connection: Connection) {
-    guard connection.requests > 0 else { return }
+    guard connection.session.requests > 0 else { return }
     if latest?.peer !== connection.held { countLatest() }
-    latest = (connection.held, (latest?.requests ?? 0) + connection.requests)
+    latest = (connection.held, (latest?.requests ?? 0) + connection.session.requests)
   }
 
   /// The number of requests by app, from connections that have ended.

@@ -1,6 +1,7 @@
 import IdentityCore
 import IdentityWire
 import LinuxSystem
+import Sessions
 
 /// The answers to `stats`.
 final class StatisticsAnswers {
@@ -162,7 +163,7 @@ private struct AppStatistics: Sendable {
   mutating func count(_ connection: Connection) {
     connections += 1
     if connection.isSubscribed { subscribers += 1 }
-    requests += connection.requests
+    requests += connection.session.requests
   }
 
   /// Whether the app is listed before another one.

@@ -1,5 +1,6 @@
 import IdentityCore
 import LinuxSystem
+import Sessions
 
 /// The work of a turn, which a ``TurnScheduler`` gives out.
 protocol TurnService {
@@ -32,12 +33,13 @@ final class TurnScheduler {
 
   /// Queues a connection for another turn, behind the other connections of its principal.
   func enqueue(_ connection: Connection) {
-    guard !connection.isWaitingForTurn else { return }
-    connection.isWaitingForTurn = true
+    guard !connection.place.isQueued else { return }
+    let awaitsList = connection.place == .awaitingList
+    connection.place.enqueue()
     let share = connection.share
     if connection.session.isWrittenAhead {
       share.writing.append(connection.token)
-    } else if connection.awaitsPlaceForList {
+    } else if awaitsList {
       share.listing.append(connection.token)
     } else {
       share.waiting.append(connection.token)
@@ -59,12 +61,15 @@ final class TurnScheduler {
     waiting += 1
   }
 
-  /// Returns whether a connection may begin a list now. Otherwise the connection has to wait for the end of another list
-  /// of its principal.
+  /// Returns whether a connection may begin a list or search now. Otherwise the connection waits for the end of another
+  /// one of its principal.
   ///
   /// A queued connection begins a list only in its turn. Events may advance it before, and then its list would not count.
-  func hasPlaceForList(of connection: Connection) -> Bool {
-    readsLast || (!connection.isWaitingForTurn && connection.share.writing.count < Bound.longAnswersAtOnce)
+  func mayList(_ connection: Connection) -> Bool {
+    let mayBegin =
+      readsLast || (!connection.place.isQueued && connection.share.writing.count < Bound.longAnswersAtOnce)
+    connection.place.awaitList(!mayBegin)
+    return mayBegin
   }
 
   // MARK: Turns
@@ -130,8 +135,41 @@ final class TurnScheduler {
     while served < count, served == 0 || !isOver(), let token = queue.popFirst() {
       served += 1
       guard let connection = connections[token] else { continue }
-      connection.isWaitingForTurn = false
+      connection.place.leaveQueue()
       service.serve(connection)
+    }
+  }
+}
+
+extension TurnScheduler {
+  /// The places of a connection in the queues of its principal.
+  enum Place {
+    case none
+    /// In a queue, for the next turn.
+    case queued
+    /// In no queue. The next request is a list that waits for the end of another list of the principal.
+    case awaitingList
+    /// In a queue, with such a request.
+    case queuedForList
+
+    /// Whether the connection is in a queue for its next turn.
+    var isQueued: Bool {
+      switch self {
+      case .queued, .queuedForList: true
+      case .none, .awaitingList: false
+      }
+    }
+
+    fileprivate mutating func enqueue() { self = self == .awaitingList ? .queuedForList : .queued }
+
+    fileprivate mutating func leaveQueue() { self = self == .queuedForList ? .awaitingList : .none }
+
+    /// Sets whether the next request is a list that has to wait.
+    fileprivate mutating func awaitList(_ waits: Bool) {
+      switch self {
+      case .none, .awaitingList: self = waits ? .awaitingList : .none
+      case .queued, .queuedForList: self = waits ? .queuedForList : .queued
+      }
     }
   }
 }
