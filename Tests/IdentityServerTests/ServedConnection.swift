@@ -30,7 +30,7 @@ final class ServedConnection {
     let loop = try EventLoop()
     let settings = ServerSettings()
     let (known, measurements, uuids) = (KnownAnswers(), Measurements(), FreshUUIDs())
-    let lifetimes = Lifetimes(store.derivation, .none, settings.proofs)
+    let lifetimes = CurrentLifetimes(Lifetimes(store.derivation, .none, settings.proofs))
     let secretMemory = try store.makeSecretMemory()
     let readiness = try ReadinessSet()
     let state = CommittedState(store.takeContent(), keySource: store.keySource, proofKeyCipher: nil, log: log)
@@ -39,25 +39,34 @@ final class ServedConnection {
     scheduler = TurnScheduler(connections, writer)
     let publisher = Publisher(state, connections, scheduler)
     let failures = CredentialFailures(connections, scheduler, loop, log, settings)
-    let encoder = AnswerEncoder(state, connections, secretMemory, uuids, handover, measurements, failures)
+    let encoder = AnswerEncoder(
+      state, connections, uuids, handover, measurements, failures, secretMemory: secretMemory)
     let lease = FleetLease()
     let status = StatusAnswers(state, connections, lease, boot: nil, socketPath: "", stateDirectory: "", settings)
     let statistics = StatisticsAnswers(
       state, connections, writer, known, measurements, status,
       logBacklog: { LogBacklog(waiting: 0, lost: 0, suppressed: 0) })
+    let jobs = JobSubmission(connections, writer, publisher)
+    let orders = ProofOrders(
+      state, connections, scheduler, encoder, measurements, jobs, readiness: readiness, loop: loop)
+    let proofs = ProofAnswers(
+      state, connections, scheduler, encoder, measurements, jobs, lifetimes: lifetimes, loop: loop, orders: orders)
+    let local = LocalRequests(
+      state, publisher, encoder, status: status, statistics: statistics, lifetimes: lifetimes, lease: lease,
+      failures: failures)
     let dispatcher = RequestDispatcher(
-      state, connections, scheduler, writer, publisher, encoder, status, statistics, known, measurements, lifetimes,
-      lease, secretMemory, failures,
-      ProofAnswers(state, connections, scheduler, encoder, measurements, readiness, loop))
+      state, connections, scheduler, encoder, local: local, proofs: proofs, jobs: jobs, lifetimes: lifetimes,
+      lease: lease, known: known, measurements: measurements, secretMemory: secretMemory)
     let processes = PeerProcesses(readiness)
     closer = ConnectionCloser(
-      connections, scheduler, dispatcher, publisher, handover, processes, measurements, readiness, loop, log)
-    let credentials = CredentialAnswers(connections, scheduler, dispatcher, encoder, measurements, loop) { peer, _ in
-      peer
-    }
+      connections, scheduler, local, publisher, handover, processes, measurements: measurements, readiness: readiness,
+      loop: loop, log: log)
+    let credentials = CredentialAnswers(
+      connections, scheduler, dispatcher, encoder, measurements, loop: loop, lifetimes: lifetimes
+    ) { peer, _ in peer }
     service = ConnectionService(
-      connections, scheduler, dispatcher, encoder, publisher, handover, processes, closer, credentials, known, readiness
-    )
+      connections, scheduler, dispatcher, publisher, handover, processes, closer: closer, credentials: credentials,
+      jobs: jobs, known: known, readiness: readiness)
     var ends: [Int32] = [0, 0]
     let kind = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
     try system("socketpair") { unsafe socketpair(AF_UNIX, kind, 0, &ends) }

@@ -24,9 +24,9 @@ final class Admission {
   private var acceptAgain: EventSource?
 
   init(
-    _ listener: consuming Descriptor, _ readiness: ReadinessSet, _ connections: ConnectionTable,
-    _ processes: PeerProcesses, _ uses: AppUses, _ writer: WriterChannel, _ measurements: Measurements,
-    _ loop: EventLoop, _ log: LogSink, _ settings: ServerSettings
+    _ readiness: ReadinessSet, _ connections: ConnectionTable, _ processes: PeerProcesses, _ uses: AppUses,
+    _ writer: WriterChannel, _ measurements: Measurements, listener: consuming Descriptor, loop: EventLoop,
+    log: LogSink, settings: ServerSettings
   ) throws(SystemError) {
     self.listener = listener
     self.readiness = readiness

@@ -8,7 +8,7 @@ import Systemd
 final class ConnectionCloser {
   private let connections: ConnectionTable
   private let scheduler: TurnScheduler
-  private let dispatcher: RequestDispatcher
+  private let local: LocalRequests
   private let publisher: Publisher
   private let handover: Handover
   private let processes: PeerProcesses
@@ -26,13 +26,13 @@ final class ConnectionCloser {
   private var parked = 0
 
   init(
-    _ connections: ConnectionTable, _ scheduler: TurnScheduler, _ dispatcher: RequestDispatcher,
-    _ publisher: Publisher, _ handover: Handover, _ processes: PeerProcesses, _ measurements: Measurements,
-    _ readiness: ReadinessSet, _ loop: EventLoop, _ log: LogSink
+    _ connections: ConnectionTable, _ scheduler: TurnScheduler, _ local: LocalRequests, _ publisher: Publisher,
+    _ handover: Handover, _ processes: PeerProcesses, measurements: Measurements, readiness: ReadinessSet,
+    loop: EventLoop, log: LogSink
   ) {
     self.connections = connections
     self.scheduler = scheduler
-    self.dispatcher = dispatcher
+    self.local = local
     self.publisher = publisher
     self.handover = handover
     self.processes = processes
@@ -104,7 +104,7 @@ final class ConnectionCloser {
       try? connection.descriptor.shutdownBoth()
       if connection.readiness.watched != nil { try? readiness.remove(connection.descriptor.number) }
     }
-    dispatcher.forget(connection)
+    local.forget(connection)
     connections.remove(connection)
     measurements.keepRequests(of: connection)
     processes.remove(connection)

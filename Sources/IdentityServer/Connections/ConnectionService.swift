@@ -12,12 +12,12 @@ final class ConnectionService: TurnService {
   private let connections: ConnectionTable
   private let scheduler: TurnScheduler
   private let dispatcher: RequestDispatcher
-  private let encoder: AnswerEncoder
   private let publisher: Publisher
   private let handover: Handover
   private let processes: PeerProcesses
   private let closer: ConnectionCloser
   private let credentials: CredentialAnswers
+  private let jobs: JobSubmission
   private let known: KnownAnswers
   private let readiness: ReadinessSet
   /// The buffer for received bytes.
@@ -27,18 +27,18 @@ final class ConnectionService: TurnService {
 
   init(
     _ connections: ConnectionTable, _ scheduler: TurnScheduler, _ dispatcher: RequestDispatcher,
-    _ encoder: AnswerEncoder, _ publisher: Publisher, _ handover: Handover, _ processes: PeerProcesses,
-    _ closer: ConnectionCloser, _ credentials: CredentialAnswers, _ known: KnownAnswers, _ readiness: ReadinessSet
+    _ publisher: Publisher, _ handover: Handover, _ processes: PeerProcesses, closer: ConnectionCloser,
+    credentials: CredentialAnswers, jobs: JobSubmission, known: KnownAnswers, readiness: ReadinessSet
   ) {
     self.connections = connections
     self.scheduler = scheduler
     self.dispatcher = dispatcher
-    self.encoder = encoder
     self.publisher = publisher
     self.handover = handover
     self.processes = processes
     self.closer = closer
     self.credentials = credentials
+    self.jobs = jobs
     self.known = known
     self.readiness = readiness
   }
@@ -287,7 +287,7 @@ final class ConnectionService: TurnService {
       }
       if connection.session.awaitsReader {
         let waits = !connection.session.reading.isOfEndedProcess && closer.stage != .closingConnections
-        try dispatcher.recordBackup(of: connection, waits: waits)
+        try jobs.recordBackup(of: connection, waits: waits)
       }
       if !connection.hasOutput, publisher.hasEvents(for: connection) { scheduler.enqueue(connection) }
       // Requests that were held back by unread output may go on now, and reported input may be read now.

@@ -170,34 +170,3 @@ extension HandoverRecord {
       input: connection.input, output: Array(connection.output[connection.sent...]))
   }
 }
-
-/// New connections, which are established a moment after they were accepted. Most have closed by then.
-final class NewConnections {
-  private let connections: ConnectionTable
-  private var queue = ConnectionQueue()
-  private var timer: EventSource?
-
-  init(_ connections: ConnectionTable) { self.connections = connections }
-
-  /// Begins to call a function with each connection that is due, ``Bound/establishMilliseconds`` after the first of
-  /// them was accepted.
-  func start(_ loop: EventLoop, establish: @escaping (Connection) -> Void) throws(SystemdError) {
-    timer = try loop.timer(after: UInt64.max / 2, accuracy: 1_000) { [unowned self] in takeAll().forEach(establish) }
-  }
-
-  /// Adds a connection.
-  func append(_ connection: Connection) {
-    queue.append(connection.token)
-    guard queue.count == 1 else { return }
-    timer?.arm(after: UInt64(Bound.establishMilliseconds) * 1_000)
-  }
-
-  /// Removes and returns the connections that are still open.
-  func takeAll() -> [Connection] {
-    var open: [Connection] = []
-    while let token = queue.popFirst() { if let connection = connections[token] { open.append(connection) } }
-    // A new queue, so that a burst of thousands of connections leaves no memory behind.
-    queue = ConnectionQueue()
-    return open
-  }
-}

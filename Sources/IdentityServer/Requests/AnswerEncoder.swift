@@ -16,8 +16,8 @@ final class AnswerEncoder {
   private let failures: CredentialFailures
 
   init(
-    _ state: CommittedState, _ connections: ConnectionTable, _ secretMemory: SecretMemory, _ uuids: FreshUUIDs,
-    _ handover: Handover, _ measurements: Measurements, _ failures: CredentialFailures
+    _ state: CommittedState, _ connections: ConnectionTable, _ uuids: FreshUUIDs, _ handover: Handover,
+    _ measurements: Measurements, _ failures: CredentialFailures, secretMemory: SecretMemory
   ) {
     self.state = state
     self.connections = connections

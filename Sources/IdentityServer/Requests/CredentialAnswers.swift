@@ -11,6 +11,7 @@ final class CredentialAnswers {
   private let scheduler: TurnScheduler
   private let dispatcher: RequestDispatcher
   private let encoder: AnswerEncoder
+  private let lifetimes: CurrentLifetimes
   private let mainProcess: (Peer, _ userID: UInt32) -> Peer
   private let measurements: Measurements
   private let users: UnitUsers
@@ -18,13 +19,14 @@ final class CredentialAnswers {
   /// - Parameter mainProcess: returns the peer that the main process of a peer's service is, as a user.
   init(
     _ connections: ConnectionTable, _ scheduler: TurnScheduler, _ dispatcher: RequestDispatcher,
-    _ encoder: AnswerEncoder, _ measurements: Measurements, _ loop: EventLoop,
+    _ encoder: AnswerEncoder, _ measurements: Measurements, loop: EventLoop, lifetimes: CurrentLifetimes,
     mainProcess: @escaping (Peer, _ userID: UInt32) -> Peer
   ) {
     self.connections = connections
     self.scheduler = scheduler
     self.dispatcher = dispatcher
     self.encoder = encoder
+    self.lifetimes = lifetimes
     self.mainProcess = mainProcess
     self.measurements = measurements
     users = UnitUsers(loop)
@@ -48,7 +50,7 @@ final class CredentialAnswers {
         try begin(identifier.command, verb, of: request.unit, connection)
       case .proof(let name):
         verb = Self.proveVerb
-        try begin(.registry(.prove(dispatcher.lifetimes.proofs.request(for: name))), verb, of: request.unit, connection)
+        try begin(.registry(.prove(lifetimes.value.proofs.request(for: name))), verb, of: request.unit, connection)
       }
     } catch {
       refuse(error, verb, connection)

@@ -128,3 +128,15 @@ extension Lifetimes {
     return reply
   }
 }
+
+/// The lifetimes in force, which a resumption of the machine and a reload of the configuration change.
+final class CurrentLifetimes {
+  var value: Lifetimes { didSet { surroundings = value.surroundings } }
+  /// Kept, so that a request makes no closures.
+  private(set) var surroundings: Surroundings
+
+  init(_ value: Lifetimes) {
+    self.value = value
+    surroundings = value.surroundings
+  }
+}
