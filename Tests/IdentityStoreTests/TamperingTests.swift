@@ -37,14 +37,8 @@ struct TamperingTests {
 
   static let edits: [Edit] = [
     Edit(
-      "the value of the device identifier", "UPDATE identifier SET value = '\(uuid(77))' WHERE \(device)",
-      named: "a row of identifier (11 device) is not authentic", lost: .device),
-    Edit(
       "one letter of a value", "UPDATE identifier SET value = upper(value) WHERE \(row)",
       named: "a row of identifier (3 installation unit:app-1.service) is not authentic", lost: .installation),
-    Edit(
-      "a false origin", "UPDATE identifier SET origin = 'machine' WHERE \(device)",
-      named: "(11 device) is not authentic", lost: .device),
     Edit(
       "a row moved to another app", "UPDATE identifier SET app = 'unit:thief.service' WHERE \(row)",
       named: "(3 installation unit:thief.service) is not authentic", lost: .installation),
@@ -55,30 +49,11 @@ struct TamperingTests {
       UPDATE identifier SET value = (SELECT value FROM two WHERE two.n <> identifier.n) WHERE n IN (3, 4);
       """, named: "(3 installation unit:app-1.service) is not authentic, and 1 more", lost: .installation),
     Edit(
-      "an end removed", "UPDATE identifier SET ended = NULL, end_cause = NULL WHERE level = 'vendor'",
-      named: "a row of identifier (7 vendor com.example) is not authentic", lost: .nothing),
-    Edit(
-      "an end without a cause", "UPDATE identifier SET end_cause = NULL WHERE level = 'vendor'",
-      named: "(7 vendor com.example) is not authentic", lost: .nothing),
-    Edit(
-      "the vendor of an app", "UPDATE app SET vendor = 'thief' WHERE id = 'unit:app-1.service'",
-      named: "a row of app (unit:app-1.service thief) is not authentic", lost: .app),
-    Edit(
       "a manifest removed",
       """
       UPDATE app SET vendor = NULL, access_groups = NULL, device_identifier = NULL, version_order = NULL
       WHERE id = 'unit:app-1.service'
       """, named: "a row of app (unit:app-1.service) is not authentic", lost: .app),
-    Edit(
-      "a copied app",
-      """
-      INSERT INTO app SELECT 'unit:new.service', vendor, unit, container, user, access_groups, rights,
-      device_identifier, version_order, installed, folder, suspended, proof_consent,
-      revision, proof FROM app WHERE id = 'user:7'
-      """, named: "a row of app (unit:new.service) is not authentic", lost: .nothing),
-    Edit(
-      "another account", "UPDATE setting SET account = 'thief@example.com'",
-      named: "a row of setting (1 thief@example.com 1 0a0a) is not authentic", lost: .account),
     Edit(
       "the seal inverted", "UPDATE setting SET sealed = 1 - sealed", named: "a row of setting (1  1 0a0a)",
       lost: .account),
@@ -106,20 +81,12 @@ struct TamperingTests {
     Edit(
       "all events deleted", "DELETE FROM event_batch", named: "events 1 to 55 are missing, and 1 more",
       lost: .doubt(.events)),
-    Edit("a deleted identifier", "DELETE FROM identifier WHERE \(row)", named: count, lost: .doubt(.identifiers)),
-    Edit("a deleted device", "DELETE FROM device WHERE n = 4", named: count, lost: .doubt(.devices)),
     Edit(
       "all identifiers deleted", "DELETE FROM identifier; DELETE FROM app", named: count,
       lost: .doubt([.identifiers, .apps])),
     Edit(
       "a duplicate row", "\(otherTable) INSERT INTO identifier SELECT * FROM old WHERE \(row); DROP TABLE old",
       named: "(3 installation unit:app-1.service) is not authentic", lost: .nothing),
-    Edit(
-      "a proof removed", "UPDATE identifier SET proof = x'' WHERE \(row)",
-      named: "(3 installation unit:app-1.service) is not authentic", lost: .installation),
-    Edit(
-      "a proof cut short", "UPDATE identifier SET proof = substr(proof, 1, 16) WHERE \(row)",
-      named: "(3 installation unit:app-1.service) is not authentic", lost: .installation),
     Edit(
       "the store's own row deleted", "DELETE FROM store", named: "the row of table store is missing", lost: .doubt(.all)
     ),
@@ -163,36 +130,6 @@ struct TamperingTests {
         #expect(found.apps["unit:app-3.service"] == original.apps["unit:app-3.service"], "others go on")
       }
     }
-  }
-
-  /// Rows of an earlier time, each with its proof from that time.
-  static let earlier: [(String, String, Records)] = [
-    ("an identifier before it ended", "identifier WHERE n = 7", .identifiers),
-    ("an account before it changed", "setting", .settings),
-    ("a device before it was named", "device WHERE n = 3", .devices),
-    ("an app before its manifest changed", "app WHERE id = 'com.example.full'", .apps),
-  ]
-
-  @Test(arguments: earlier.map(\.0))
-  func `row 16: a row rolled back to an earlier state is noticed, and nothing of its table is served`(what: String)
-    throws
-  {
-    let workspace = try Workspace()
-    // All changes up to and including the list of devices.
-    try workspace.commit(Array((sample(apps: 4) + life)[..<10]), withEvents: true)
-    try workspace.commit([[.accountSet("somebody else")]])
-    let early = try workspace.read("identityd.db")
-    try workspace.commit(Array((sample(apps: 4) + life)[10...]))
-    let (_, rows, kind) = try #require(Self.earlier.first { $0.0 == what })
-    try workspace.rollBack(rows, to: early)
-    let content = try workspace.found()
-    #expect(content.condition.damage?.contains("are proven, but not all of them are current") == true)
-    #expect(content.registry.unproven == kind)
-    var bare = content.registry
-    bare.doubt(kind, incomplete: [])
-    bare.explain(try #require(content.condition.refusal))
-    #expect(bare == content.registry, "something of it is served")
-    #expect(!content.registry.isNothing, "the others go on")
   }
 
   @Test(arguments: Schema.tables.map(\.name) + ["store", "secret"])

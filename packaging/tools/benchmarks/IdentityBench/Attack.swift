@@ -23,9 +23,14 @@ struct Attack {
     case storms
     /// Endless requests of many users that are subordinate to one.
     case subordinates
+    /// As many proofs as a user may have: 20 a second.
+    case proofs
 
     /// The number of users that take part.
     var users: UInt32 { self == .subordinates ? 300 : 1 }
+
+    /// The largest ratio of the 99th percentiles of another user's reads, beside the attack and alone.
+    var most: Double { self == .proofs ? 1.15 : 2 }
   }
 
   /// The number of connections that the daemon accepts from one user, except a few.
@@ -72,6 +77,17 @@ struct Attack {
       }
       try flood(deaf + [try Flooding(socket, requests("item put service=s account=a data=c2VjcmV0", 128))])
     case .subordinates: try flood((0..<3).map { _ in requests("get device", 500) })
+    case .proofs:
+      let connection = try Connection(to: socket)
+      // Makes the key.
+      guard try connection.ask("prove https://example.org").hasPrefix("OK ") else {
+        throw BenchError("the daemon gives no proof")
+      }
+      try sayBegun()
+      while true {
+        usleep(50_000)
+        try connection.ask("prove https://example.org")
+      }
     case .storms:
       try sayBegun()
       while true {

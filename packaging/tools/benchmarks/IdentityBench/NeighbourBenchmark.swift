@@ -60,7 +60,7 @@ struct NeighbourBenchmark {
         Row(
           "\(kind.rawValue): \(name), \(part)", "µs", ["alone", "attacked"],
           [one, other].map { [[$0.percentile(value)]] },
-          base: "alone", target: name == "read" && value > 0.9 ? .atMost(2, "attacked") : nil)
+          base: "alone", target: name == "read" && value > 0.9 ? .atMost(kind.most, "attacked") : nil)
       }
     }
   }
