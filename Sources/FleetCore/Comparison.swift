@@ -22,9 +22,11 @@ struct Comparison: Sendable {
   private var isExamining = false
   /// How many messages of others had their turn to be published again, so that the next ones follow.
   var repeated = 0
+  /// The number of summaries that this run has told.
+  var told: UInt64
 
   /// Starts to take part, or stops.
-  init(isOn: Bool) { self.isOn = isOn }
+  init(isOn: Bool, told: UInt64 = 0) { (self.isOn, self.told) = (isOn, told) }
 
   /// Notes that this device knows something else.
   ///
@@ -75,13 +77,13 @@ extension Member {
 
   /// Starts to compare on a new connection, with a turn soon: the broker may have shown what was retained earlier.
   mutating func beginComparison(_ actions: inout [Action]) {
-    comparison = Comparison(isOn: true)
+    comparison = Comparison(isOn: true, told: comparison.told)
     actions += [.subscribe(.only(topic)), .wake(.digest, after: Pace.digest(0))]
   }
 
   /// Stops to compare, because the connection ended.
   mutating func endComparison(_ actions: inout [Action]) {
-    comparison = Comparison(isOn: false)
+    comparison = Comparison(isOn: false, told: comparison.told)
     actions.append(.cancel(.digest))
   }
 
@@ -89,8 +91,8 @@ extension Member {
   mutating func tellDigest(isLive: Bool, _ actions: inout [Action]) {
     // The others believe no unknown device.
     guard isLive, comparison.takeTurn(&actions), roster.devices > 1, speaker.state == .current else { return }
-    digests += 1
-    actions.append(.announce(topic, draft(.digest, digests, digest: roster.digest)))
+    comparison.told += 1
+    actions.append(.announce(topic, draft(.digest, comparison.told, digest: roster.digest)))
   }
 
   /// Publishes the messages in some buckets again, which another device knows differently: the own record soon, and others
@@ -100,7 +102,7 @@ extension Member {
   /// would overwrite each other's message without end. Not those that a device of an earlier release does not read, either.
   mutating func repeatMessages(in buckets: [UInt8], _ actions: inout [Action]) {
     let tags = roster.tags.filter { tag in
-      buckets.contains(tag.bucket) && postings.isSettled(tag) && !isOld(tag, since: Pace.tombstone)
+      buckets.contains(tag.bucket) && postings.isSettled(tag) && !roster.isOld(tag, since: Pace.tombstone)
         && roster[tag].map { $0.epoch >= epoch.number && $0.version <= roster.version } ?? false
     }
     if tags.contains(membership.tag), allowances.use([.repetition], &actions) {
@@ -124,9 +126,9 @@ extension Member {
       let other = message.body.fields[.digest].flatMap({ RosterDigest($0) })
     else { return actions.append(.dropped(.author)) }
     // A device in another epoch finds its key, or hands this device one.
-    guard message.epoch == epoch.number, reading == nil else { return }
+    guard message.epoch == epoch.number, readings.present == nil else { return }
     guard comparison.heard(other, own: roster.digest), allowances.use([.comparison], &actions) else { return }
     comparison.examine(other)
-    read(roster.digest.differences(from: other), &actions)
+    read(only: roster.digest.differences(from: other), &actions)
   }
 }

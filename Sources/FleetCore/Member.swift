@@ -4,15 +4,10 @@ import IdentityCore
 /// The rules of a device that is in an account.
 struct Member: Sendable {
   var membership: Membership
-  var epoch: Epoch
   var settings: Settings
   var roster: Roster
   var postings = Postings<DeviceTag>()
-  var reading: Reading?
-  /// The number of readings that this connection has completed.
-  private var readings = 0
-  /// Whether the readings that follow each other after a connection are complete.
-  var isSettledIn: Bool { readings > Pace.rereadings.count }
+  var readings = Readings()
   var rekeyed = OtherKeys()
   var speaker: Speaker
   var twins: TwinWatch
@@ -23,17 +18,12 @@ struct Member: Sendable {
   var outlets = Outlets()
   var presences = Presences()
   var comparison = Comparison(isOn: false)
-  /// The number of summaries that this run has told.
-  var digests: UInt64 = 0
-  /// The time that the service told last.
-  private var now: Timestamp?
 
   init(_ membership: Membership, _ roster: Roster, _ settings: Settings) {
     self.membership = membership
-    epoch = membership.epoch
-    rotation = Rotation(learned: membership.learned)
+    rotation = Rotation(membership)
     self.roster = roster
-    self.roster.enter(epoch.number)
+    self.roster.enter(membership.epoch.number)
     self.settings = settings
     speaker = Speaker(membership.description)
     twins = TwinWatch(membership, last: roster[membership.tag])
@@ -82,9 +72,9 @@ struct Member: Sendable {
     case .invite(let invitation, let rendezvous):
       if inviter?.isOpen == true { inviter?.expired(isLive: isLive, &actions) }
       inviter = Inviter(invitation, at: rendezvous, isLive: isLive, &actions)
-    case .sync: if isLive, reading == nil { read(isFirst: false, &actions) }
+    case .sync: if isLive, readings.present == nil { read(&actions) }
     case .askWho: if isLive { askWho(&actions) }
-    case .dated(let time): now = time
+    case .dated(let time): roster.now = time
     case .started, .connected, .refused, .disconnected, .configured, .reconsider, .awaited, .answered, .woke: break
     }
     return nil
@@ -97,7 +87,7 @@ struct Member: Sendable {
     if settings.heartbeat != former.heartbeat, speaker.state == .current {
       actions.append(.wake(.heartbeat, after: heartbeat))
     }
-    if settings.resync != former.resync, isSettledIn, reading == nil {
+    if settings.resync != former.resync, readings.areSettled, readings.present == nil {
       actions.append(.wake(.reread, after: Pace.about(settings.resync, percent: 20)))
     }
   }
@@ -110,7 +100,7 @@ struct Member: Sendable {
   // MARK: Connections
 
   mutating func connected(_ actions: inout [Action]) {
-    readings = 0
+    readings.beginAnew()
     read(isFirst: true, &actions)
   }
 
@@ -118,7 +108,7 @@ struct Member: Sendable {
     actions += [
       .cancel(.acknowledgement), .cancel(.quiet), .cancel(.longestReading), .cancel(.reread),
     ]
-    reading = nil
+    readings.present = nil
     postings.reset(&actions)
     rotation.grants.reset(&actions)
     outlets.postings.reset(&actions)
@@ -141,26 +131,23 @@ struct Member: Sendable {
 
   // MARK: Readings
 
-  private mutating func read(isFirst: Bool, _ actions: inout [Action]) {
-    reading = Reading(
-      account: membership.account, ownTag: membership.tag, devices: roster.tags.count, isFirst: isFirst, &actions)
-  }
-
-  /// Reads the buckets in which another device knows something else.
-  mutating func read(_ buckets: [UInt8], _ actions: inout [Action]) {
-    reading = Reading(
-      account: membership.account, ownTag: membership.tag, devices: roster.tags.count, isFirst: false, only: buckets,
+  /// Starts a reading.
+  ///
+  /// - Parameter buckets: those in which another device knows something else; nil for all.
+  mutating func read(isFirst: Bool = false, only buckets: [UInt8]? = nil, _ actions: inout [Action]) {
+    readings.present = Reading(
+      account: membership.account, ownTag: membership.tag, devices: roster.tags.count, isFirst: isFirst, only: buckets,
       &actions)
   }
 
   /// Plans to read the roster again, because this device can read more now.
   mutating func readAgain(isLive: Bool, _ actions: inout [Action]) {
-    readings = 0
-    if isLive, reading == nil { actions.append(.wake(.reread, after: Pace.newKey)) }
+    readings.beginAnew()
+    if isLive, readings.present == nil { actions.append(.wake(.reread, after: Pace.newKey)) }
   }
 
   private mutating func acknowledged(_ filter: TopicFilter, _ actions: inout [Action]) {
-    reading?.acknowledged(filter, &actions)
+    readings.present?.acknowledged(filter, &actions)
     inviter?.acknowledged(filter, &actions)
     switch filter {
     case .only(.device(_, let tag)): postings.acknowledged(tag, &actions)
@@ -172,18 +159,17 @@ struct Member: Sendable {
 
   /// Goes on with a reading after its silence.
   mutating func fellQuiet(_ actions: inout [Action]) -> Reading.Progress {
-    guard var reading else { return .unfinished }
+    guard var reading = readings.present else { return .unfinished }
     if reading.isAtKeys, rotation.isTaking, !rotation.hasWaited {
       rotation.hasWaited = true
       actions += [.cancel(.longestReading), .wake(.quiet, after: Pace.taking)]
       return .unfinished
     }
     let progress = reading.fellQuiet(&actions)
-    self.reading = reading
+    readings.present = progress == .complete ? nil : reading
     guard progress == .complete else { return progress }
-    self.reading = nil
     let differing = comparison.read(own: roster.digest, &actions)
-    for tag in roster.tags.sorted() where reading.isAbsent(tag) && !isOld(tag, since: Pace.tombstone) {
+    for tag in roster.tags.sorted() where reading.isAbsent(tag) && !roster.isOld(tag, since: Pace.tombstone) {
       // A record that is about to be written takes the place of the absent one.
       if tag == membership.tag && speaker.state != .current && !hasLeft { continue }
       // Another device lacks something, so the broker has probably lost it.
@@ -191,14 +177,11 @@ struct Member: Sendable {
     }
     if let differing { repeatMessages(in: differing, &actions) }
     // After the first reading of a connection, this happens in any case.
-    for tag in roster.tags.sorted() where readings > 0 && sealingEpoch(for: tag) != nil {
+    for tag in roster.tags.sorted() where !readings.areFresh && sealingEpoch(for: tag) != nil {
       rotation.grants.missed(Grantee(tag: tag), isOwn: false, &actions)
     }
-    if readings > 0 { renewRemovals(&actions) }
-    let delay =
-      readings < Pace.rereadings.count ? Pace.rereadings[readings] : Pace.about(settings.resync, percent: 20)
-    actions.append(.wake(.reread, after: delay))
-    if differing == nil { readings += 1 }
+    if !readings.areFresh { renewRemovals(&actions) }
+    actions.append(.wake(.reread, after: readings.completed(counts: differing == nil, settings.resync)))
     return progress
   }
 
@@ -208,11 +191,11 @@ struct Member: Sendable {
     _ tag: DeviceTag, _ shown: Shown, isRetained: Bool, isLive: Bool, _ actions: inout [Action]
   ) -> Ending? {
     // A broker can invent topics without end, so only those of known devices prolong a reading and use memory.
-    defer { if isRetained, roster[tag] != nil { reading?.saw(tag, &actions) } }
+    defer { if isRetained, roster[tag] != nil { readings.present?.saw(tag, &actions) } }
     let isOwn = tag == membership.tag
     var rejection: Rejection?
     switch shown {
-    case .nothing: if isOld(tag, since: Pace.tombstone) { return nil }
+    case .nothing: if roster.isOld(tag, since: Pace.tombstone) { return nil }
     case .rejected(let reason): rejection = reason
     case .message(let message):
       switch roster.verdict(on: message, at: tag) {
@@ -228,7 +211,9 @@ struct Member: Sendable {
         return isOwn && former?.body != message.body ? heardOwn(message, isLive: isLive, &actions) : nil
       case .same:
         postings.sawKnown(tag, isRetained: isRetained, &actions)
-        if isRetained, isOld(tag, since: Pace.oldTombstone), allowances.use([.putBack, .hourlyPutBack], &actions) {
+        if isRetained, roster.isOld(tag, since: Pace.oldTombstone),
+          allowances.use([.putBack, .hourlyPutBack], &actions)
+        {
           actions.append(.clear(.device(membership.account, tag)))
         }
         // The broker has the tombstone with which this device leaves.
@@ -253,13 +238,6 @@ struct Member: Sendable {
       postings.sawInferior(tag, isRetained: isRetained, isOwn: isOwn, &actions)
     }
     return nil
-  }
-
-  /// Returns whether a device was removed so long ago that the broker need not have its tombstone. This device keeps it.
-  func isOld(_ tag: DeviceTag, since age: Int64) -> Bool {
-    guard let now, let known = roster[tag], known.kind == .tombstone else { return false }
-    let (passed, isTooGreat) = now.milliseconds.subtractingReportingOverflow(known.body.time.milliseconds)
-    return isTooGreat ? known.body.time < now : passed > age
   }
 
   /// Takes a message on a topic that is not that of a device.
@@ -331,7 +309,7 @@ struct Member: Sendable {
   /// Takes a deadline. Returns the end of the membership, if the deadline ends it.
   mutating func woke(_ timer: Deadline, isLive: Bool, _ actions: inout [Action]) -> Ending? {
     switch timer {
-    case .reread: if isLive, reading == nil { read(isFirst: false, &actions) }
+    case .reread: if isLive, readings.present == nil { read(&actions) }
     case .change: write(isLive: isLive, &actions)
     case .changeRest: speaker.endRest()
     case .heartbeat: speaker.request(isLive: isLive, after: Pace.change, &actions)

@@ -26,7 +26,9 @@ extension Member {
   mutating func noteOtherKey(
     of message: SignedMessage, at tag: DeviceTag, since former: SignedMessage, _ actions: inout [Action]
   ) {
-    guard message.kind == .record, former.kind == .record, message.signer != former.signer, isSettledIn else { return }
+    guard message.kind == .record, former.kind == .record, message.signer != former.signer, readings.areSettled else {
+      return
+    }
     if let place = rekeyed.found.firstIndex(where: { $0.tag == tag }) {
       rekeyed.found[place].key = message.signer
     } else if rekeyed.found.count < OtherKeys.most {

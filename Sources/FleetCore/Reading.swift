@@ -115,3 +115,30 @@ struct Reading: Sendable {
     return .unfinished
   }
 }
+
+/// The readings of a connection, which follow each other at growing distances.
+struct Readings: Sendable {
+  /// The reading in progress; nil for none.
+  var present: Reading?
+  /// The number of complete readings, without those that a summary of another device caused.
+  private var complete = 0
+
+  /// Whether the first reading is not complete yet.
+  var areFresh: Bool { complete == 0 }
+
+  /// Whether the readings that follow each other after a connection are complete.
+  var areSettled: Bool { complete > Pace.rereadings.count }
+
+  /// Counts anew, because of another connection, or because this device can read more now.
+  mutating func beginAnew() { complete = 0 }
+
+  /// Notes a complete reading. Returns the pause before the next one.
+  ///
+  /// - Parameters:
+  ///   - counts: whether no summary caused the reading.
+  ///   - resync: the pause in a lasting connection, in milliseconds.
+  mutating func completed(counts: Bool, _ resync: Int) -> Delay {
+    defer { if counts { complete += 1 } }
+    return complete < Pace.rereadings.count ? Pace.rereadings[complete] : Pace.about(resync, percent: 20)
+  }
+}

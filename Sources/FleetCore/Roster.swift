@@ -38,6 +38,8 @@ package struct Roster: Sendable {
   private var (whole, committed) = (RosterDigest(), RosterDigest())
   /// The number of this device's epoch.
   private var epoch = Epoch.first.number
+  /// The time that the service told last; nil before.
+  var now: Timestamp?
 
   /// Creates a roster from the messages that the device has stored.
   package init(_ messages: [DeviceTag: SignedMessage] = [:]) {
@@ -127,6 +129,15 @@ package struct Roster: Sendable {
   func isNews(_ message: SignedMessage, at tag: DeviceTag) -> Bool {
     guard let known = messages[tag] else { return true }
     return known.kind != message.kind || known.body.fields != message.body.fields
+  }
+
+  /// Returns whether a device was removed so long ago that the broker need not have its tombstone. This device keeps it.
+  ///
+  /// - Parameter age: the time since the removal, in milliseconds.
+  func isOld(_ tag: DeviceTag, since age: Int64) -> Bool {
+    guard let now, let known = messages[tag], known.kind == .tombstone else { return false }
+    let (passed, isTooGreat) = now.milliseconds.subtractingReportingOverflow(known.body.time.milliseconds)
+    return isTooGreat ? known.body.time < now : passed > age
   }
 
   /// Replaces the message about a device.

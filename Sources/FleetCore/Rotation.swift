@@ -16,6 +16,8 @@ struct Rotation: Sendable {
   /// The greatest number of keys of other rotations that this device knows: those with the greatest numbers.
   static let mostLearned = 8
 
+  /// The epoch in which this device writes.
+  fileprivate(set) var epoch: Epoch
   /// Whether this device makes an epoch as soon as the removals are stored.
   var isPlanned = false
   /// The epoch whose key is being stored. There is one at a time: what follows from an epoch is computed from the one
@@ -32,8 +34,8 @@ struct Rotation: Sendable {
   /// Whether a reading has waited for that. It does so once in a connection.
   var hasWaited = false
 
-  /// Starts with the keys of other rotations that are stored.
-  init(learned: Set<UInt32>) { self.learned = learned }
+  /// Starts with the epoch and the keys of other rotations that are stored.
+  init(_ membership: Membership) { (epoch, learned) = (membership.epoch, membership.learned) }
 
   /// Whether a key is drawn and stored.
   var isMaking: Bool { pending.map { $0.made == $0.number } ?? false }
@@ -53,6 +55,9 @@ struct Rotation: Sendable {
 }
 
 extension Member {
+  /// The epoch in which this device writes.
+  var epoch: Epoch { rotation.epoch }
+
   // MARK: A rotation at this device
 
   /// Removes devices, and makes a new epoch when that is stored: a device that is killed in between must not hand the
@@ -80,7 +85,7 @@ extension Member {
   /// Ends the wait for a key, whether or not it could be stored.
   private mutating func endKey(_ number: UInt32, _ actions: inout [Action]) {
     guard rotation.pending?.number == number else { return }
-    if rotation.isTaking, reading?.isAtKeys == true { actions.append(.wake(.quiet, after: 0...0)) }
+    if rotation.isTaking, readings.present?.isAtKeys == true { actions.append(.wake(.quiet, after: 0...0)) }
     rotation.pending = nil
   }
 
@@ -102,7 +107,7 @@ extension Member {
   mutating func entered(_ next: Epoch, isLive: Bool, _ actions: inout [Action]) {
     endKey(next.number, &actions)
     guard next.number > epoch.number else { return continueRotation(&actions) }
-    epoch = next
+    rotation.epoch = next
     roster.enter(next.number)
     speaker.request(isLive: isLive, after: 0...0, &actions)
     // The code of an open invitation leads to the former key.

@@ -56,7 +56,7 @@ extension Member {
       postings.settle(tag, &actions)
       endGrant(tag, &actions)
       // The rest of a reading cannot show this message.
-      reading?.forget(tag)
+      readings.present?.forget(tag)
       if isLive { publish(message, on: .device(membership.account, tag), tag, &actions) }
     }
     guard message.kind == .record else {
