@@ -23,16 +23,7 @@ final class Broker {
   private var filters: [String: TopicFilter] = [:]
   /// The will of the next connection.
   private var will: Publication?
-  /// The epochs whose passwords are not tried yet, the next one last.
-  private var untried: [EpochKey] = []
-  /// The number of the epoch whose password is in use; nil without a connection, and if the user is not the account.
-  private var passwordEpoch: UInt32?
-  /// The number of the epoch whose password a broker has accepted last; nil if none has.
-  private var acceptedEpoch: UInt32?
-  /// How many passwords were tried since one was accepted, so that the next attempt goes on with others.
-  private var triedPasswords = 0
-  /// The greatest number of passwords that one attempt tries in turn, besides the present one and the last accepted one.
-  private static let passwordsInTurn = 3
+  private var passwords = PasswordAttempts()
   /// The broker in use, or the last one that was tried; nil before the first attempt.
   private(set) var pattern: BrokerPattern?
 
@@ -69,22 +60,8 @@ final class Broker {
     guard account != nil || configuration.user != .account && !pattern.dependsOnAccount else {
       return "this broker lets no newcomers in, as its user or its address depends on the account; join with a file"
     }
-    untried = passwords(of: account).reversed()
+    passwords.begin(configuration.user == .account ? account?.passwordEpochs ?? [] : [])
     return connect(to: pattern, as: account)
-  }
-
-  /// Returns the epochs whose passwords an attempt tries, in their order. A few at once, since a broker may ban a user who
-  /// tries many.
-  private func passwords(of account: Account?) -> [EpochKey] {
-    guard configuration.user == .account, let epochs = account?.passwordEpochs, let present = epochs.first else {
-      return []
-    }
-    let accepted = epochs.dropFirst().filter { $0.number == acceptedEpoch }
-    let others = Array(epochs.dropFirst().filter { $0.number != acceptedEpoch })
-    let start = others.isEmpty ? 0 : triedPasswords % others.count
-    let turn = (others[start...] + others[..<start]).prefix(Self.passwordsInTurn)
-    triedPasswords += turn.count
-    return [present] + accepted + turn
   }
 
   /// The outcome of a refused password.
@@ -99,22 +76,17 @@ final class Broker {
 
   /// Connects with the password of another epoch, which the broker may still have.
   func connectWithAnotherPassword(as account: Account?) -> Refused {
-    guard let pattern, !untried.isEmpty else { return .refused }
+    guard let pattern, passwords.hasNext else { return .refused }
     close()
     return connect(to: pattern, as: account).map { .failed($0) } ?? .connecting
   }
 
   /// Notes that the broker has let this device in.
-  func noteConnected() {
-    acceptedEpoch = passwordEpoch
-    (triedPasswords, untried) = (0, [])
-  }
+  func noteConnected() { passwords.noteAccepted() }
 
   private func connect(to pattern: BrokerPattern, as account: Account?) -> String? {
     do {
-      let epoch = untried.popLast()
-      passwordEpoch = epoch?.number
-      var access = access(to: pattern, as: account, epoch)
+      var access = access(to: pattern, as: account, passwords.next())
       access.will = will
       connection = try BrokerConnection(to: access)
       try listen()
@@ -155,21 +127,20 @@ final class Broker {
 
   /// Makes another connection to a broker.
   func another(to pattern: BrokerPattern, as account: Account?) throws(SystemError) -> BrokerConnection {
-    let epochs = account?.passwordEpochs ?? []
-    let epoch = epochs.first { $0.number == acceptedEpoch } ?? epochs.first
+    let epoch = passwords.accepted(among: account?.passwordEpochs ?? [])
     return try BrokerConnection(to: access(to: pattern, as: account, epoch))
   }
 
   /// Whether the password in use is not that of the present epoch.
   func usesFormerPassword(of account: Account?) -> Bool {
-    guard let passwordEpoch, let account else { return false }
-    return passwordEpoch != account.presentKey.number
+    account.map { passwords.isOther(than: $0.presentKey) } ?? false
   }
 
   /// Ends the connection.
   func disconnect() {
     close()
-    (will, untried, passwordEpoch) = (nil, [], nil)
+    will = nil
+    passwords.end()
   }
 
   private func close() {
