@@ -8,6 +8,9 @@ import LinuxSystem
 
 /// The answers to requests of admins.
 struct Answering {
+  /// The number of devices in one answer with proof keys, which has 230 KB at most.
+  private static let proofKeysPage = 256
+
   /// A consequence of a request that the service draws.
   enum Consequence {
     case none
@@ -15,18 +18,16 @@ struct Answering {
     case start
     /// These bytes are shown, too.
     case show(Secret)
-    /// This device leaves its account.
-    case leave
+    /// The rules take an input.
+    case take(Input)
     /// This device tries to join an account with a code.
     case join(JoinCode.Meeting)
     /// This device invites a newcomer with a code.
     case invite(JoinCode.Meeting)
     /// The account gets another key, and these devices are removed.
     case rotate(without: Set<DeviceTag>)
-    /// The messages at the broker are read.
-    case sync
-    /// The service answers by itself.
-    case other
+    /// The answer comes from a connection with a broker beside that of the account.
+    case askAside
   }
 
   let link: DaemonLink
@@ -35,7 +36,6 @@ struct Answering {
   let isAnswering: Bool
   /// The name of the account in identityd; nil for none.
   let name: Text?
-  let run: Run
   /// The rules.
   let fleet: Fleet
   /// Whether this device shows the broker the password of its account.
@@ -74,7 +74,7 @@ struct Answering {
       reply.ok()
       return (reply, .invite(meeting))
     case .invite:
-      var (data, expiry) = try Enrolment.invite(to: try requireAccount(), run, devices: fleet.roster.devices)
+      var (data, expiry) = try Enrolment.invite(to: try requireAccount(), devices: fleet.roster.devices)
       defer { data.wipe() }
       reply.ok()
       reply.attribute("expires", .time(expiry))
@@ -84,7 +84,7 @@ struct Answering {
       _ = try requireAccount()
       reply.ok()
       if fleet.phase != .live { reply.attribute("pending", .yesOrNo(true)) }
-      return (reply, .leave)
+      return (reply, .take(.leave))
     case .rotate(let removed):
       reply.ok()
       if hasPassword { reply.attribute("password", .string("replaced")) }
@@ -95,11 +95,15 @@ struct Answering {
         throw .refused(
           code: .unavailable, text: "the broker has not taken this device yet; see 'identityctl fleet status'")
       }
-      return (.done, .sync)
-    case .proofKeys:
+      return (.done, .take(.sync))
+    case .proofKeys(let last):
       _ = try requireAccount()
-      return (.done, .other)
-    case .who, .peers, .readReports, .reports, .tryBrokers, .triedBrokers: return (.done, .other)
+      return (proofKeys(after: last), .none)
+    case .who:
+      try requirePresence()
+      return (.done, .take(.askWho))
+    case .peers: return (peers, .none)
+    case .readReports, .reports, .tryBrokers, .triedBrokers: return (.done, .askAside)
     case .status:
       for (name, value) in rows {
         reply.row()
@@ -165,5 +169,45 @@ struct Answering {
     throw .refused(
       code: .conflict,
       text: "this device is in the account \(account.name); leave it first with 'identityctl account leave'")
+  }
+
+  // MARK: Other devices
+
+  /// Returns the public proof keys of the next devices of the account, each with the key that signs the device's record.
+  private func proofKeys(after last: UUID?) -> Reply {
+    let published = fleet.roster.records.compactMap { record -> (record: SignedMessage, keys: PublishedKeys)? in
+      guard last.map({ $0 < record.body.subject }) ?? true else { return nil }
+      return PublishedKeys(record.body.fields).map { (record, $0) }
+    }
+    let page = published.sorted { $0.record.body.subject < $1.record.body.subject }.prefix(Self.proofKeysPage)
+    return Reply.rows(Array(page)) { entry, reply in
+      let (record, keys) = entry
+      reply.word(.uuid(record.body.subject))
+      reply.attribute("name", record.body.fields[.name].map { .text(Text(trusted: $0)) })
+      reply.attribute("signer", .text(Base64Text.encoded(record.signer.bytes)))
+      reply.attribute("issuer", .text(keys.issuer))
+      reply.attribute("points", .text(Base64Text.encoded(keys.points.flatMap(\.self))))
+    }
+  }
+
+  /// Returns the other devices that are connected.
+  private var peers: Reply {
+    let records = fleet.present.compactMap { fleet.roster[$0] }.sorted { "\($0.body.subject)" < "\($1.body.subject)" }
+    return Reply.rows(records) { (record: SignedMessage, reply: inout Reply) in
+      reply.word(.uuid(record.body.subject))
+      reply.attribute("name", record.body.fields[.name].map { .text(Text(trusted: $0)) })
+    }
+  }
+
+  private func requirePresence() throws(DaemonFault) {
+    guard fleet.phase == .live else {
+      throw .refused(code: .conflict, text: "this device is not connected; see 'identityctl fleet status'")
+    }
+    guard fleet.hasPresence else {
+      throw .refused(
+        code: .conflict,
+        text:
+          "devices do not tell each other that they are connected, because of Presence=no, or of more than 64 devices")
+    }
   }
 }

@@ -134,10 +134,10 @@ struct Enrolment {
   /// - Parameter devices: the number of devices in the account.
   /// - Returns: the invitation, which the caller wipes, and the time of its expiry. A person with the invitation can join.
   static func invite(
-    to account: Account, _ run: Run, devices: Int
+    to account: Account, devices: Int
   ) throws(DaemonFault) -> (data: [UInt8], expiry: Timestamp) {
     let meeting = try made(JoinCode.Meeting.random())
-    let (message, expiry) = try invitation(to: account, run, devices: devices, for: meeting, validity: fileValidity)
+    let (message, expiry) = try invitation(to: account, devices: devices, for: meeting, validity: fileValidity)
     var secret = meeting.copy()
     defer { secret.wipe() }
     return (secret + message.bytes, expiry)
@@ -145,14 +145,14 @@ struct Enrolment {
 
   /// Makes an invitation.
   static func invitation(
-    to account: Account, _ run: Run, devices: Int, for meeting: JoinCode.Meeting, validity: Int64
+    to account: Account, devices: Int, for meeting: JoinCode.Meeting, validity: Int64
   ) throws(DaemonFault) -> (message: SignedMessage, expiry: Timestamp) {
     let now = Timestamp(milliseconds: Clock.realtimeMilliseconds)
     let expiry = Timestamp(milliseconds: now.milliseconds + validity)
     let device = account.present.device
     let body = Body(
-      subject: device, generation: account.present.generation, counter: 0, run: run, time: now, author: device,
-      fields: Fields())
+      subject: device, generation: account.present.generation, counter: 0, run: account.present.run, time: now,
+      author: device, fields: Fields())
     let invitation = Invitation(
       name: account.name, root: account.seal.account.root, epoch: account.presentKey, rosterSize: UInt32(devices),
       expiry: expiry, removed: account.epochs.present.removed)

@@ -151,6 +151,31 @@ final class DaemonLink {
   /// Deletes all keys of the fleet.
   func deleteKeys() throws(DaemonFault) { try deleteItems(of: Self.items) }
 
+  /// Returns the key of this device, after a change that a renewal makes necessary; nil if there is none.
+  ///
+  /// After a renewal that left the former identifier to an original, this device needs a key of its own, and keeps the
+  /// former one: it is in use again if the identifier comes back, as after a boot with a foreign machine-id. Each step
+  /// can be repeated, since nothing was sealed with the new key before the last one.
+  func deviceKey(for opening: Opening) throws(DaemonFault) -> SecretKey? {
+    guard let original = opening.original else {
+      guard let returned = try key("device/\(opening.device)") else { return try key("device") }
+      try putKey("device", returned)
+      try deleteKey("device/\(opening.device)")
+      return returned
+    }
+    var own: SecretKey?
+    if let former = try key("device") {
+      own = SecretKey.random()
+      guard let own else { throw .refused(code: .unavailable, text: "there is not enough memory for the keys") }
+      if try key("device/\(original)") == nil { try putKey("device/\(original)", former) }
+      try putKey("device", own)
+    }
+    // A key of this identifier is from a membership that has ended, so a later start must not take it for one to use.
+    try deleteKey("device/\(opening.device)")
+    try noteNewKeys(insteadOf: original)
+    return own
+  }
+
   /// Deletes the items of a service, or one of them. There may be none.
   func deleteItems(of service: String, _ words: String...) throws(DaemonFault) {
     do {

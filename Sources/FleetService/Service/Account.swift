@@ -25,6 +25,8 @@ struct Account {
   let forgotten: [DeviceTag]
   /// Whether this device has not written a record yet, so that it does not know its generation for sure.
   var isNewcomer: Bool
+  /// Whether the name in identityd is another one, so that this device leaves.
+  private(set) var isEnding = false
 
   /// Reads the account's stored messages, and derives its state.
   ///
@@ -49,7 +51,15 @@ struct Account {
       }
       page = try link.records(after: last.device)
     }
-    let described = DescribedDevice(names[opening.device] ?? nil, keys, opening.home, try link.proofKeys())
+    let proofKeys = try link.proofKeys()
+    func description(joined: Timestamp?) -> DeviceDescription {
+      // A name for people. Without one, other devices show none.
+      let system = try? OSRelease()?.value(of: "PRETTY_NAME", limit: 64)
+      return DeviceDescription(
+        name: HostName.deviceName(names[opening.device] ?? nil), signingKey: keys.signingKey, boxKey: keys.boxKey,
+        joined: joined ?? Timestamp(milliseconds: Clock.realtimeMilliseconds), home: opening.home,
+        system: system.map { Text($0) }, proofKeys: proofKeys, readableVersion: EnvelopeVersion.two.rawValue)
+    }
     // A record with another key is from a backup, which has no keys.
     func own(_ tag: DeviceTag) -> SignedMessage? {
       messages[tag].flatMap { $0.kind == .tombstone || $0.signer == keys.signingKey ? $0 : nil }
@@ -62,7 +72,7 @@ struct Account {
       let present = own?.body.generation ?? max(last < .max ? last + 1 : .max, least)
       return Membership(
         account: account.id, device: device, tag: tag, generation: present, run: run, pastRuns: opening.pastRuns,
-        description: described.description(joined: own.flatMap { DeviceDescription($0.body.fields)?.joined }),
+        description: description(joined: own.flatMap { DeviceDescription($0.body.fields)?.joined }),
         epoch: epochs.present, learned: epochs.learned)
     }
     let present = membership(of: opening.device, opening.generation)
@@ -97,6 +107,15 @@ struct Account {
     var description = present.description
     description.proofKeys = proofKeys
     return description
+  }
+
+  /// Returns whether this device leaves now, because somebody has taken it out of the account in identityd: once.
+  ///
+  /// - Parameter name: the name of the account in identityd; nil for no account.
+  mutating func ends(in name: Text?) -> Bool {
+    guard !isEnding else { return false }
+    isEnding = name != self.name
+    return isEnding
   }
 
   /// Takes another content of this device's record.
@@ -158,28 +177,4 @@ struct Account {
 extension HostName {
   /// The name of a device: the one in the list, or else that of its machine.
   static func deviceName(_ listed: Text?) -> Text { listed ?? current.map { Text($0) } ?? "device" }
-}
-
-/// The parts of this device's description that every generation shares.
-private struct DescribedDevice {
-  private let name: Text
-  private let keys: DeviceKeys
-  private let home: Home
-  private let proofKeys: PublishedKeys?
-
-  init(_ name: Text?, _ keys: DeviceKeys, _ home: Home, _ proofKeys: PublishedKeys?) {
-    self.name = HostName.deviceName(name)
-    self.keys = keys
-    self.home = home
-    self.proofKeys = proofKeys
-  }
-
-  func description(joined: Timestamp?) -> DeviceDescription {
-    // A name for people. Without one, other devices show none.
-    let system = try? OSRelease()?.value(of: "PRETTY_NAME", limit: 64)
-    return DeviceDescription(
-      name: name, signingKey: keys.signingKey, boxKey: keys.boxKey,
-      joined: joined ?? Timestamp(milliseconds: Clock.realtimeMilliseconds), home: home,
-      system: system.map { Text($0) }, proofKeys: proofKeys, readableVersion: EnvelopeVersion.two.rawValue)
-  }
 }

@@ -8,9 +8,6 @@ import Mosquitto
 ///
 /// The trial goes on only while the client asks.
 struct BrokerTrial {
-  /// The time after which a trial ends that nobody asks about, in milliseconds.
-  static let patience = 30_000
-
   private enum Outcome {
     case waiting
     case trying(BrokerConnection)
@@ -91,26 +88,5 @@ struct BrokerTrial {
       reply.attribute("outcome", .string(entry.words.outcome))
       reply.attribute("reason", entry.words.reason.map { .string($0) })
     }
-  }
-}
-
-extension Service {
-  /// Starts a trial of the configured brokers, in place of an earlier one.
-  func tryBrokers() throws(Refusal) -> Reply {
-    guard !configuration.brokers.isEmpty else { throw .unavailable(Broker.unconfigured) }
-    trial = BrokerTrial(configuration.brokers)
-    return triedBrokers()
-  }
-
-  /// Returns the outcomes of the trial so far.
-  func triedBrokers() -> Reply {
-    guard let broker else { return BrokerTrial([]).reply }
-    trial?.goOn(isUserKnown: account != nil || configuration.user != .account) {
-      (pattern) throws(SystemError) in
-      guard account != nil || !pattern.dependsOnAccount else { return nil }
-      return try broker.another(to: pattern, as: account)
-    }
-    wait(for: .trial, BrokerTrial.patience)
-    return trial?.reply ?? BrokerTrial([]).reply
   }
 }

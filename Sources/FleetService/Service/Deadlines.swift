@@ -8,11 +8,14 @@ final class Deadlines<Name: Hashable> {
   private var timer: EventSource?
   private var generator = SystemRandomNumberGenerator()
 
-  /// Creates the timer.
+  /// Creates the timer. Before, deadlines may be set, but none passes.
   ///
-  /// - Parameter wake: called when deadlines have passed; takes them with ``takePassed()``.
-  init(_ loop: EventLoop, wake: @escaping () -> Void) throws(SystemdError) {
-    timer = try loop.timer(after: 0, accuracy: 1_000, wake)
+  /// - Parameter passed: called with the deadlines that have passed and are no more, earliest first.
+  func start(_ loop: EventLoop, passed: @escaping ([Name]) -> Void) throws(SystemdError) {
+    timer = try loop.timer(after: 0, accuracy: 1_000) { [unowned self] in
+      passed(takePassed())
+      arm()
+    }
   }
 
   /// Sets a deadline after a random duration, in place of its earlier one. Returns the duration in milliseconds.
@@ -31,8 +34,7 @@ final class Deadlines<Name: Hashable> {
   /// Forgets all deadlines.
   func cancelAll() { moments = [:] }
 
-  /// Removes and returns the deadlines that have passed, earliest first.
-  func takePassed() -> [Name] {
+  private func takePassed() -> [Name] {
     let now = Clock.monotonicMicroseconds
     let passed = moments.filter { $0.value <= now }.sorted { $0.value < $1.value }.map(\.key)
     for deadline in passed { moments[deadline] = nil }

@@ -30,6 +30,7 @@ struct Meetings {
     case used(String)
   }
 
+  private let log: ServiceLog
   /// The topics and the key of the attempt to join; nil without an attempt.
   private(set) var joining: JoinCode.Meeting?
   /// The topics and the key of the present invitation, or of the last one; nil without one.
@@ -51,6 +52,8 @@ struct Meetings {
     "the broker has no invitation for this code; compare the code, which may have been used or have expired, and the "
     + "brokers of both devices"
 
+  init(_ log: ServiceLog) { self.log = log }
+
   /// Starts an attempt to join.
   mutating func join(_ meeting: JoinCode.Meeting) { (joining, progress, shown) = (meeting, .trying, nil) }
 
@@ -65,11 +68,30 @@ struct Meetings {
   /// Starts an invitation; nil ends what is left of one.
   mutating func invite(_ meeting: JoinCode.Meeting?) { (inviting, invitation) = (meeting, meeting.map { _ in .open }) }
 
-  /// Ends the invitation. The topics and the key stay, to empty the topics, and to notice a second newcomer.
-  mutating func endInvitation(_ state: InvitationState) { invitation = state }
+  /// Ends the invitation, whose code nobody has used. The topics and the key stay, to empty the topics.
+  mutating func expire() {
+    invitation = .expired
+    log.note("the invitation has ended, and nobody has used its code")
+  }
 
-  /// Notes that a second device has used the code of the invitation; nil once the key of the account was replaced.
-  mutating func noteIntruder(_ intruder: NamedDevice?) { self.intruder = intruder }
+  /// Ends the invitation by an answer. The topics and the key stay, to notice a second newcomer.
+  mutating func note(newcomer answer: SignedMessage) {
+    let newcomer = NamedDevice(of: answer)
+    invitation = .used(newcomer.name)
+    log.note("\(newcomer.name) (\(newcomer.identifier)) joins with the code")
+  }
+
+  /// Notes that another device than the newcomer has used the code of the invitation.
+  mutating func note(intruder answer: SignedMessage) {
+    let intruder = NamedDevice(of: answer)
+    self.intruder = intruder
+    log.warn(
+      "\(intruder.name) (\(intruder.identifier)) has used the code, too, and has the keys of the account; "
+        + "if it is not yours, see 'identityctl account rotate'")
+  }
+
+  /// Forgets the device that has used a code after another one had, because the key of the account was replaced.
+  mutating func forgetIntruder() { intruder = nil }
 
   /// Forgets the code of the last invitation, of which the broker has nothing any more.
   mutating func forgetCode() { inviting = nil }
@@ -112,9 +134,11 @@ struct Meetings {
 extension Service {
   /// Invites a newcomer with a code. Returns the time of its expiry.
   func invite(_ meeting: JoinCode.Meeting) throws(DaemonFault) -> Timestamp {
-    guard let account else { throw .refused(code: .conflict, text: "this device is in no account of the fleet") }
+    guard let account = affiliation.account else {
+      throw .refused(code: .conflict, text: "this device is in no account of the fleet")
+    }
     let (message, expiry) = try Enrolment.invitation(
-      to: account, run, devices: fleet.roster.devices, for: meeting, validity: Enrolment.codeValidity)
+      to: account, devices: rules.fleet.roster.devices, for: meeting, validity: Enrolment.codeValidity)
     // It may end an earlier invitation.
     try take(.invite(message, meeting.rendezvous))
     meetings.invite(meeting)
@@ -123,28 +147,27 @@ extension Service {
 
   /// Stores the keys of an invitation, and answers it.
   func accept(_ invitation: SignedMessage) throws(DaemonFault) {
-    guard let link, let meeting = meetings.joining, let content = meetings.content(of: invitation) else {
+    guard let link = daemon.link, let meeting = meetings.joining, let content = meetings.content(of: invitation) else {
       return notJoined("the broker shows several invitations for this code")
     }
-    let enrolment = Enrolment(link: link, present: accountName)
+    let enrolment = Enrolment(link: link, present: affiliation.name)
     do throws(DaemonFault) {
       try enrolment.enter(content)
       meetings.answer()
-      if let answer = try enrolment.answer(in: meeting, run) { return inputs.append(.answered(answer)) }
-    } catch {
-      guard case .refused(_, let text) = error else { throw error }
+      if let answer = try enrolment.answer(in: meeting, daemon.run) { return rules.queue(.answered(answer)) }
+    } catch .refused(_, let text) {
       guard meetings.isAnswering else { return notJoined(text) }
     }
     // This device is a member, and cannot tell that to the inviting one.
     meetings.end(.unconfirmed)
-    isStartDue = true
+    daemon.requestStart()
   }
 
   /// Ends the attempt to join.
   func notJoined(_ reason: String) {
     log.warn("not joined: \(reason)")
     meetings.end(.failed(reason))
-    isStartDue = true
+    daemon.requestStart()
   }
 
   /// Notes that the rules have ended an attempt to join.
@@ -155,26 +178,6 @@ extension Service {
     case .notInvited: notJoined(Meetings.notInvited)
     case .notConnected: notJoined("no broker took this device; see Broker= in identity-fleet.conf(5)")
     case .notStored: notJoined("identityd did not store the keys; see 'identityctl check'")
-    }
-  }
-
-  /// Notes that the invitation has ended, and that nobody has used its code.
-  func noteExpiry() {
-    meetings.endInvitation(.expired)
-    log.note("the invitation has ended, and nobody has used its code")
-  }
-
-  /// Tells the admins that a newcomer has answered an invitation.
-  func note(_ answer: SignedMessage, isFirst: Bool) {
-    let newcomer = NamedDevice(of: answer)
-    if isFirst {
-      meetings.endInvitation(.used(newcomer.name))
-      log.note("\(newcomer.name) (\(newcomer.identifier)) joins with the code")
-    } else {
-      meetings.noteIntruder(newcomer)
-      log.warn(
-        "\(newcomer.name) (\(newcomer.identifier)) has used the code, too, and has the keys of the account; "
-          + "if it is not yours, see 'identityctl account rotate'")
     }
   }
 }

@@ -13,12 +13,13 @@ struct Offering {
   /// The pause between a change and a look, in microseconds. Several changes become one message.
   private static let changePause: UInt64 = 1_000_000
   /// The most bytes of the fields that repeat, so that the other fields of a message have room, too.
-  static let mostBytes = 31_744
+  private static let mostBytes = 31_744
   /// The most bytes of one of these fields.
   private static let longestField = 5_120
   /// The most texts that are logged.
   private static let mostLogged = 64
 
+  private let log: ServiceLog
   /// The offers of this process, also those to readers that are configured no more.
   private(set) var offers: [MessageTopic: Offer] = [:]
   /// The last messages, which nobody but the readers can open.
@@ -30,7 +31,9 @@ struct Offering {
   private var reportRestEnd: UInt64 = 0
   private var logged: Set<String> = []
   /// The tokens that senders have found invalid and that are to be logged: one of them, and the number of the others.
-  var invalid: (first: CarriedToken, others: Int)?
+  private var invalid: (first: CarriedToken, others: Int)?
+
+  init(_ log: ServiceLog) { self.log = log }
 
   /// Returns whether a topic belongs to one of the offers.
   func has(_ topic: MessageTopic) -> Bool {
@@ -38,8 +41,71 @@ struct Offering {
     return offers[topic] != nil
   }
 
+  /// Reads the present content for all readers.
+  ///
+  /// - Parameter areOther: whether the readers are other ones, or this is a start.
+  /// - Returns: the offers, and those that have ended since; nil if identityd refuses to tell.
+  mutating func read(
+    for account: Account, _ configuration: FleetConfiguration, over link: DaemonLink, areOther: Bool
+  ) throws(DaemonFault) -> (present: [Offer], ended: [Offer])? {
+    do throws(DaemonFault) {
+      if areOther {
+        // Before anything is read, so that no change is missed.
+        if !configuration.senders.isEmpty { try link.subscribe(to: "token") }
+        if configuration.siteKey != nil { try link.subscribe(to: "version") }
+      }
+      let present =
+        try tokenOffers(of: account, to: configuration.senders, link)
+        + reportOffers(of: account, to: configuration.siteKey, link)
+      return (present, keep(present))
+    } catch .refused(_, let text) {
+      // The account needs nothing of this, so it goes on.
+      warnOnce("readers outside of the account are told nothing new: \(text)")
+      return nil
+    }
+  }
+
+  private mutating func tokenOffers(
+    of account: Account, to senders: [FleetConfiguration.Sender], _ link: DaemonLink
+  ) throws(DaemonFault) -> [Offer] {
+    guard !senders.isEmpty, let found = try link.tokens(of: account.present.device, atMost: Self.mostBytes) else {
+      return []
+    }
+    let (tokens, areAll) = Self.fitting(found, \.field)
+    if !areAll { warnOnce("the push tokens are too long for one message; senders get those that fit") }
+    var content = Fields()
+    content.set(.token, tokens)
+    return senders.map { sender in
+      Offer(
+        topic: .tokens(ReaderID(of: sender.boxKey), account.present.tag), boxKey: sender.boxKey,
+        signingKey: sender.signingKey, content: content)
+    }
+  }
+
+  private mutating func reportOffers(
+    of account: Account, to siteKey: PublicKey?, _ link: DaemonLink
+  ) throws(DaemonFault) -> [Offer] {
+    guard let siteKey else { return [] }
+    let (apps, areAll) = Self.fitting(try link.apps(), \.field)
+    if !areAll { warnOnce("the versions are too long for one report; it has those that fit") }
+    let state = try link.state()
+    var content = Fields()
+    content[.name] = account.present.description.name.bytes
+    content[.system] = account.present.description.system?.bytes
+    content[.daemon] = state.version.bytes
+    content[.status] = state.word.bytes
+    content.set(apps)
+    account.present.description.proofKeys?.add(to: &content)
+    return [
+      // A site sends nothing, so its other key does not matter.
+      Offer(
+        topic: .report(ReaderID(of: siteKey), account.present.tag), boxKey: siteKey, signingKey: siteKey,
+        content: content)
+    ]
+  }
+
   /// Keeps the offers to the present readers. Returns those that have ended since.
-  mutating func keep(_ present: [Offer]) -> [Offer] {
+  private mutating func keep(_ present: [Offer]) -> [Offer] {
     let topics = Set(present.map(\.topic))
     let ended = offers.values.filter { !topics.contains($0.topic) }.sorted { $0.topic.text < $1.topic.text }
     // Those of other identifiers and earlier configurations stay for the next start, which may come too early for their
@@ -64,7 +130,8 @@ struct Offering {
   }
 
   /// Returns the values that fit into a message, in order, and whether they are all.
-  static func fitting<Value>(_ values: [Value], _ field: (Value) -> [UInt8]) -> (values: [Value], areAll: Bool) {
+  private static func fitting<Value>(_ values: [Value], _ field: (Value) -> [UInt8]) -> (values: [Value], areAll: Bool)
+  {
     var left = mostBytes
     let fitting = values.filter { value in
       let count = field(value).count
@@ -75,8 +142,32 @@ struct Offering {
     return (fitting, fitting.count == values.count)
   }
 
-  /// Returns whether a text is to be logged: once.
-  mutating func isNew(_ text: String) -> Bool { logged.count < Self.mostLogged && logged.insert(text).inserted }
+  /// Warns of something once.
+  mutating func warnOnce(_ text: String) {
+    if logged.count < Self.mostLogged, logged.insert(text).inserted { log.warn(text) }
+  }
+
+  /// Marks a token as invalid, as its sender has found. If it is no longer the app's, nothing changes.
+  mutating func invalidate(_ token: CarriedToken, over link: DaemonLink?) throws(DaemonFault) {
+    do throws(DaemonFault) {
+      try link?.invalidate(token)
+      invalid = (invalid?.first ?? token, invalid.map { $0.others + 1 } ?? 0)
+    } catch .refused(let code, let text) {
+      // The app was uninstalled meanwhile.
+      if code != .notFound { warnOnce("a token that its sender found invalid stays: \(text)") }
+    }
+  }
+
+  /// Logs the tokens that senders have found invalid since the last call, in one entry.
+  ///
+  /// An app chooses the number of its tokens, so an entry for each would let a user fill the log.
+  mutating func logInvalidTokens() {
+    guard let (first, others) = invalid.take() else { return }
+    let place = first.place
+    log.note(
+      "a sender has found the push token of \(place.app) for \(place.provider) invalid"
+        + (others == 0 ? "" : ", and further tokens: \(others)"))
+  }
 
   /// Looks again after a pause.
   mutating func arm(_ loop: EventLoop, _ look: @escaping () -> Void) throws(SystemdError) {
@@ -108,68 +199,21 @@ extension Service {
   ///   - isStart: whether the rules have started, so that they know of no earlier offer.
   ///   - isReload: whether the readers are others.
   func offer(isStart: Bool = false, isReload: Bool = false) throws(DaemonFault) {
-    guard let account else { return }
+    guard let account = affiliation.account, let link = daemon.link else { return }
     if configuration.siteKey != nil || !configuration.senders.isEmpty {
       do {
         try offering.arm(loop) { [unowned self] in turn { () throws(DaemonFault) in try offer() } }
       } catch {
-        warnOnce("readers outside of the account are told no changes: \(error)")
+        offering.warnOnce("readers outside of the account are told no changes: \(error)")
       }
     }
-    let offers: [Offer]
-    do throws(DaemonFault) {
-      if isStart || isReload {
-        // Before anything is read, so that no change is missed.
-        if !configuration.senders.isEmpty { try link?.subscribe(to: "token") }
-        if configuration.siteKey != nil { try link?.subscribe(to: "version") }
-      }
-      offers = try tokenOffers(account) + reportOffers(account)
-    } catch {
-      // The account needs nothing of this, so it goes on.
-      guard case .refused(_, let text) = error else { throw error }
-      return warnOnce("readers outside of the account are told nothing new: \(text)")
-    }
-    let ended = offering.keep(offers)
+    let read = try offering.read(for: account, configuration, over: link, areOther: isStart || isReload)
+    guard let (present, ended) = read else { return }
     for offer in ended {
       if isStart { try take(.offer(offer)) }
       try take(.withdraw(offer.topic))
     }
-    for offer in offers { try take(.offer(offer)) }
-  }
-
-  private func tokenOffers(_ account: Account) throws(DaemonFault) -> [Offer] {
-    guard let link, !configuration.senders.isEmpty,
-      let found = try link.tokens(of: account.present.device, atMost: Offering.mostBytes)
-    else { return [] }
-    let (tokens, areAll) = Offering.fitting(found, \.field)
-    if !areAll { warnOnce("the push tokens are too long for one message; senders get those that fit") }
-    var content = Fields()
-    content.set(.token, tokens)
-    return configuration.senders.map { sender in
-      Offer(
-        topic: .tokens(ReaderID(of: sender.boxKey), account.present.tag), boxKey: sender.boxKey,
-        signingKey: sender.signingKey, content: content)
-    }
-  }
-
-  private func reportOffers(_ account: Account) throws(DaemonFault) -> [Offer] {
-    guard let link, let siteKey = configuration.siteKey else { return [] }
-    let (apps, areAll) = Offering.fitting(try link.apps(), \.field)
-    if !areAll { warnOnce("the versions are too long for one report; it has those that fit") }
-    let state = try link.state()
-    var content = Fields()
-    content[.name] = account.present.description.name.bytes
-    content[.system] = account.present.description.system?.bytes
-    content[.daemon] = state.version.bytes
-    content[.status] = state.word.bytes
-    content.set(apps)
-    account.present.description.proofKeys?.add(to: &content)
-    return [
-      // A site sends nothing, so its other key does not matter.
-      Offer(
-        topic: .report(ReaderID(of: siteKey), account.present.tag), boxKey: siteKey, signingKey: siteKey,
-        content: content)
-    ]
+    for offer in present { try take(.offer(offer)) }
   }
 
   /// Seals a draft to its reader. There is always a report.
@@ -177,37 +221,11 @@ extension Service {
     var message: SignedMessage?
     do throws(DaemonFault) {
       message = try writing?.boxed(draft, on: topic, to: boxKey)
-      if message == nil { warnOnce("a message on \(topic.text) cannot be sealed; its key may be none") }
-    } catch {
-      guard case .refused(_, let text) = error else { throw error }
+      if message == nil { offering.warnOnce("a message on \(topic.text) cannot be sealed; its key may be none") }
+    } catch .refused(_, let text) {
       report.noteStoreReason(text)
     }
     offering.keep(message, on: topic)
-    inputs.append(.boxed(topic, message))
+    rules.queue(.boxed(topic, message))
   }
-
-  /// Marks a token as invalid, as its sender has found. If it is no longer the app's, nothing changes.
-  func invalidate(_ token: CarriedToken) throws(DaemonFault) {
-    do throws(DaemonFault) {
-      try link?.invalidate(token)
-      offering.invalid = (offering.invalid?.first ?? token, offering.invalid.map { $0.others + 1 } ?? 0)
-    } catch {
-      guard case .refused(let code, let text) = error else { throw error }
-      // The app was uninstalled meanwhile.
-      if code != .notFound { warnOnce("a token that its sender found invalid stays: \(text)") }
-    }
-  }
-
-  /// Logs the tokens that senders have found invalid since the last call, in one entry.
-  ///
-  /// An app chooses the number of its tokens, so an entry for each would let a user fill the log.
-  func logInvalidTokens() {
-    guard let (first, others) = offering.invalid.take() else { return }
-    let place = first.place
-    log.note(
-      "a sender has found the push token of \(place.app) for \(place.provider) invalid"
-        + (others == 0 ? "" : ", and further tokens: \(others)"))
-  }
-
-  func warnOnce(_ text: String) { if offering.isNew(text) { log.warn(text) } }
 }

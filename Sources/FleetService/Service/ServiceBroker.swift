@@ -9,20 +9,21 @@ import Mosquitto
 extension Service {
   /// Connects to the next broker.
   func connectToBroker() {
-    guard let reason = broker?.connect(as: account) else { return }
+    guard let reason = broker?.connect(as: affiliation.account) else { return }
     noteEnd(reason)
-    inputs.append(.disconnected)
+    rules.queue(.disconnected)
   }
 
   /// Sets a deadline of the rules.
   func set(_ deadline: Deadline, after delay: Delay) {
-    guard let duration = deadlines?.set(deadline, after: delay), deadline == .connect else { return }
+    let duration = rules.deadlines.set(deadline, after: delay)
+    guard deadline == .connect else { return }
     report.noteAttempt(at: Timestamp(milliseconds: Clock.realtimeMilliseconds + Int64(duration)))
   }
 
   /// Ends the connection for the rules, which go on with another attempt only if a subscription was not acknowledged.
   func leaveBroker() {
-    if case .waiting = fleet.phase { noteEnd("the broker does not acknowledge a subscription in time") }
+    if case .waiting = rules.fleet.phase { noteEnd("the broker does not acknowledge a subscription in time") }
     broker?.disconnect()
   }
 
@@ -39,16 +40,16 @@ extension Service {
       case .denied(let text) where MessageTopic(parsing: text).map(offering.has) == true:
         // The account needs nothing of this. What is published cannot be read back, so it is published again and again.
         _ = broker.takeFilter(text)
-        warnOnce("the broker denies the subscription to \(text)")
+        offering.warnOnce("the broker denies the subscription to \(text)")
       case .denied(let text): try lose(broker, .disconnected, "the broker denies the subscription to \(text)")
       case .refused(let reason):
-        switch broker.connectWithAnotherPassword(as: account) {
+        switch broker.connectWithAnotherPassword(as: affiliation.account) {
         case .connecting: return
         case .failed(let text): try lose(broker, .disconnected, text)
         case .refused: try lose(broker, .refused, reason)
         }
       case .ended(let text):
-        let trouble = BrokerTrouble(text: text, wasConnected: fleet.phase.isConnected)
+        let trouble = BrokerTrouble(text: text, wasConnected: rules.fleet.phase.isConnected)
         try lose(broker, .disconnected, "\(trouble)")
       }
       // The rules may have ended the connection, or the membership.
@@ -65,7 +66,9 @@ extension Service {
   private func hear(_ delivery: Delivery) throws(DaemonFault) {
     guard let topic = MessageTopic(parsing: delivery.topic) else { return report.noteForeign() }
     let meetingKey = meetings.key(for: topic)
-    guard meetingKey != nil || account?.has(topic) == true || offering.has(topic) else { return report.noteForeign() }
+    guard meetingKey != nil || affiliation.account?.has(topic) == true || offering.has(topic) else {
+      return report.noteForeign()
+    }
     let shown: Shown
     if delivery.payload.isEmpty {
       shown = .nothing
@@ -88,22 +91,12 @@ extension Service {
     _ bytes: [UInt8], _ meetingKey: EpochKey?, on topic: MessageTopic
   ) throws(Rejection) -> SignedMessage? {
     if let meetingKey { return try meetings.open(bytes, with: meetingKey, on: topic) }
-    guard let account else { return nil }
+    guard let account = affiliation.account else { return nil }
     if offering.has(topic) { return try offering.opened(bytes, on: topic, by: account.keys) }
     let message = try account.seal.open(bytes, on: topic)
-    if case .device(_, account.present.tag) = topic, isFromBefore(message) { return nil }
-    return message
-  }
-
-  /// Returns whether a message about this device is from an earlier membership, of which nothing is left here. This
-  /// device then starts anew with a higher generation, which outranks the message.
-  private func isFromBefore(_ message: SignedMessage) -> Bool {
-    guard let account, account.isNewcomer, message.signer != account.keys.signingKey,
-      message.body.generation >= account.present.generation, message.body.generation < .max
-    else { return false }
-    leastGeneration = message.body.generation + 1
-    isStartDue = true
-    return true
+    guard case .device(_, account.present.tag) = topic, affiliation.outranks(message) else { return message }
+    daemon.requestStart()
+    return nil
   }
 
   private func noteEnd(_ reason: String, isRefusal: Bool = false) {

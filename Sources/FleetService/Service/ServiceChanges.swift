@@ -11,8 +11,8 @@ extension Service {
 
   /// The messages that this device writes; nil without an account.
   var writing: Writing? {
-    guard let link, let account else { return nil }
-    return Writing(link: link, account: account, run: run, version: fleet.version)
+    guard let link = daemon.link, let account = affiliation.account else { return nil }
+    return Writing(link: link, account: account, version: rules.fleet.version)
   }
 
   /// Writes a draft.
@@ -20,10 +20,9 @@ extension Service {
     do throws(DaemonFault) {
       guard let message = try writing?.write(draft) else { return .notWritten(draft) }
       report.noteStoreReason(nil)
-      if draft.kind == .record { account?.isNewcomer = false }
+      if draft.kind == .record { affiliation.account?.isNewcomer = false }
       return .wrote(draft.tag, message)
-    } catch {
-      guard case .refused(_, let text) = error else { throw error }
+    } catch .refused(_, let text) {
       report.noteStoreReason(text)
       return .notWritten(draft)
     }
@@ -33,36 +32,34 @@ extension Service {
   func grant(_ draft: Draft, to boxKey: PublicKey) -> Input {
     let outcome = writing?.grant(draft, to: boxKey) ?? .notWritten(draft)
     if case .notSealable = outcome {
-      warnOnce("the device \(draft.subject) gets no key of the account, because nothing can be sealed to its own key")
+      offering.warnOnce(
+        "the device \(draft.subject) gets no key of the account, because nothing can be sealed to its own key")
     }
     return outcome
   }
 
   /// Stores an epoch with its key; nil if there is none.
   func enter(_ epoch: Epoch, _ key: SecretKey?) throws(DaemonFault) {
-    guard try use(account?.entering(epoch, key)) else { return inputs.append(.notEntered(epoch.number)) }
-    meetings.noteIntruder(nil)
-    inputs.append(.entered(epoch))
+    guard try use(affiliation.account?.entering(epoch, key)) else { return rules.queue(.notEntered(epoch.number)) }
+    meetings.forgetIntruder()
+    rules.queue(.entered(epoch))
   }
 
   /// Stores epochs and uses them. Returns whether that was possible.
   func use(_ epochs: StoredEpochs?) throws(DaemonFault) -> Bool {
     guard let epochs else { return false }
     do throws(DaemonFault) {
-      try link?.putEpochs(epochs)
-    } catch {
-      guard case .refused(_, let text) = error else { throw error }
+      try daemon.link?.putEpochs(epochs)
+    } catch .refused(_, let text) {
       report.noteStoreReason(text)
       return false
     }
-    account?.use(epochs)
+    affiliation.account?.use(epochs)
     return true
   }
 
   private func rotate(without removed: Set<DeviceTag>) throws(DaemonFault) {
-    isRotationRefused = false
-    try take(.rotate(without: removed))
-    guard isRotationRefused else { return }
+    guard try performed(after: .rotate(without: removed)).contains(.notRotated) else { return }
     throw .refused(
       code: .conflict,
       text: "this device is not connected, the key is being replaced already, or identityd did not store the new one; "
@@ -76,41 +73,16 @@ extension Service {
     switch state {
     case .twin(_, let copy):
       log.warn("another machine speaks for this device; see 'identityctl check'")
-      try link?.reportTwin(copy.verdict)
+      try daemon.link?.reportTwin(copy.verdict)
       guard copy == .yes, configuration.onTwin == .renew else { return }
       // The original keeps what it tells outside of the account.
-      offering = Offering()
+      offering = Offering(log)
       // The suspicion stands, so identityd leaves the original in its place.
-      try link?.renewDevice()
-      isStartDue = true
+      try daemon.link?.renewDevice()
+      daemon.requestStart()
     case .setBack: log.note("this machine was set back in time")
     case .alone, .challenged, .answered: break
     }
-  }
-
-  /// Returns the key of this device, after a change that a renewal makes necessary; nil if there is none.
-  ///
-  /// After a renewal that left the former identifier to an original, this device needs a key of its own, and keeps the
-  /// former one: it is in use again if the identifier comes back, as after a boot with a foreign machine-id. Each step
-  /// can be repeated, since nothing was sealed with the new key before the last one.
-  func deviceKey(for opening: DaemonLink.Opening, _ link: DaemonLink) throws(DaemonFault) -> SecretKey? {
-    guard let original = opening.original else {
-      guard let returned = try link.key("device/\(opening.device)") else { return try link.key("device") }
-      try link.putKey("device", returned)
-      try link.deleteKey("device/\(opening.device)")
-      return returned
-    }
-    var own: SecretKey?
-    if let former = try link.key("device") {
-      own = SecretKey.random()
-      guard let own else { throw .refused(code: .unavailable, text: "there is not enough memory for the keys") }
-      if try link.key("device/\(original)") == nil { try link.putKey("device/\(original)", former) }
-      try link.putKey("device", own)
-    }
-    // A key of this identifier is from a membership that has ended, so a later start must not take it for one to use.
-    try link.deleteKey("device/\(opening.device)")
-    try link.noteNewKeys(insteadOf: original)
-    return own
   }
 
   /// Forgets the account, because the membership has ended.
@@ -127,15 +99,16 @@ extension Service {
       log.warn("another machine has joined the account in the name of this device; see 'identityctl check'")
       exclusion = .superseded
       // It writes on the same topics outside of the account.
-      offering = Offering()
+      offering = Offering(log)
     }
     // The tombstone first, since it belongs to this account. The keys last, so that a new start goes on here.
     try store()
-    if let exclusion, let account { try link?.noteExclusion(Exclusion(cause: exclusion, account: account.name)) }
+    guard let link = daemon.link, let account = affiliation.account else { return }
+    if let exclusion { try link.noteExclusion(Exclusion(cause: exclusion, account: account.name)) }
     // An admin may have entered another account, which stays.
-    if accountName == account?.name { try link?.setAccount(nil) }
-    try link?.deleteKeys()
-    isStartDue = true
+    if affiliation.name == account.name { try link.setAccount(nil) }
+    try link.deleteKeys()
+    daemon.requestStart()
   }
 
   // MARK: Other devices
@@ -154,8 +127,8 @@ extension Service {
   ///
   /// - Returns: false if it is the same.
   func describe(_ description: DeviceDescription) throws(DaemonFault) -> Bool {
-    guard let account, description != account.present.description else { return false }
-    self.account?.describe(description)
+    guard let account = affiliation.account, description != account.present.description else { return false }
+    affiliation.account?.describe(description)
     try take(.described(description))
     offering.noteChange(isForReport: true)
     return true
@@ -163,35 +136,23 @@ extension Service {
 
   /// Publishes the present proof keys.
   func readProofKeys() throws(DaemonFault) {
-    guard let link, let account else { return }
-    wait(for: .proofKeys, Self.proofKeysPause)
+    guard let link = daemon.link, let account = affiliation.account else { return }
+    pauses.begin(.proofKeys)
     _ = try describe(account.described(proofKeys: try link.proofKeys()))
   }
 
   // MARK: Requests
-
-  /// Carries out a request that changes nothing in identityd.
-  private func answerMore(_ request: ControlRequest) throws(DaemonFault) -> Result<Reply, Refusal> {
-    switch request {
-    case .who: return .success(try askWho())
-    case .readReports(let site): return Result { () throws(Refusal) in try readReports(for: site) }
-    case .reports(let number): return Result { () throws(Refusal) in try reports(of: number) }
-    case .proofKeys(let last): return .success(proofKeys(after: last))
-    case .tryBrokers: return Result { () throws(Refusal) in try tryBrokers() }
-    case .triedBrokers: return .success(triedBrokers())
-    default: return .success(peers)
-    }
-  }
 
   /// Carries out a request of an admin. Returns the answer, and the secret in it.
   func answer(to request: ControlRequest) throws(Refusal) -> (Reply, Secret?) {
     var outcome = Result<(Reply, Secret?), Refusal>.failure(.unavailable("identityd does not answer; try again later"))
     var isAwaited = false
     turn { () throws(DaemonFault) in
-      guard let link else { return }
+      guard let link = daemon.link else { return }
+      let account = affiliation.account
       let answering = Answering(
-        link: link, account: account, isAnswering: meetings.isAnswering, name: accountName, run: run,
-        fleet: fleet, hasPassword: configuration.user == .account,
+        link: link, account: account, isAnswering: meetings.isAnswering, name: affiliation.name,
+        fleet: rules.fleet, hasPassword: configuration.user == .account,
         hasFormerPassword: broker?.usesFormerPassword(of: account) == true, rows: report.rows)
       do throws(DaemonFault) {
         var (reply, consequence) = try answering.carryOut(request)
@@ -200,22 +161,23 @@ extension Service {
         case .none: break
         case .show(let shown): secret = shown
         case .start:
-          meetings = Meetings()
-          (isStartDue, isAwaited) = (true, true)
-        case .leave: try take(.leave)
+          meetings = Meetings(log)
+          daemon.requestStart()
+          isAwaited = true
+        case .take(let input): try take(input)
         case .join(let meeting):
           meetings.join(meeting)
-          isStartDue = true
+          daemon.requestStart()
         case .invite(let meeting): reply.attribute("expires", .time(try invite(meeting)))
         case .rotate(let removed): try rotate(without: removed)
-        case .sync: try take(.sync)
-        case .other:
-          outcome = try answerMore(request).map { ($0, nil) }
+        case .askAside:
+          outcome = Result { () throws(Refusal) in
+            (try side.answer(request, of: configuration, broker, as: account), nil)
+          }
           return
         }
         outcome = .success((reply, secret))
-      } catch {
-        guard case .refused(let code, let text) = error else { throw error }
+      } catch .refused(let code, let text) {
         outcome = .failure(Refusal(code, text))
       }
     }

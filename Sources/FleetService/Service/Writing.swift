@@ -8,7 +8,6 @@ import LinuxSystem
 struct Writing {
   let link: DaemonLink
   let account: Account
-  let run: Run
   /// The version of envelopes that all devices of the account read.
   let version: EnvelopeVersion
 
@@ -65,7 +64,7 @@ struct Writing {
 
   private func body(_ draft: Draft, _ counter: UInt64, fields: Fields? = nil) -> Body {
     Body(
-      subject: draft.subject, generation: draft.generation, counter: counter, run: run,
+      subject: draft.subject, generation: draft.generation, counter: counter, run: account.present.run,
       time: Timestamp(milliseconds: Clock.realtimeMilliseconds), author: account.present.device,
       fields: fields ?? draft.fields)
   }
