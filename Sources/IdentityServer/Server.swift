@@ -63,7 +63,7 @@ package final class Server {
     self.log = LogSink(log)
     let log = self.log
     let content = store.takeContent()
-    let lifetimes = CurrentLifetimes(Lifetimes(store.derivation, store.resumption, settings.proofs))
+    let lifetimes = CurrentLifetimes(Lifetimes(content.derivation, content.resumption, settings.proofs))
     let secretMemory = try store.makeSecretMemory()
     let (connections, known, measurements, lease) = (
       ConnectionTable(), KnownAnswers(), Measurements(), FleetLease()

@@ -48,14 +48,13 @@ extension Store {
         return false
       }
     }
-    if isUnchecked {
+    if undone == .check {
       // Another daemon may have written to the store through another mount, and have ended since.
       let found = try Found(in: directory)
       let reached = [found.newest(authenticator), found.witness.flatMap { Witness($0, authenticator) }]
-      needsStart = needsStart || reached.contains { $0?.revision ?? 0 > ledger.revision }
-      isUnchecked = false
+      undone = reached.contains { $0?.revision ?? 0 > ledger.row.revision } ? .all : .nothing
     }
-    guard needsStart, !isStartDue else { return !needsStart }
+    guard undone == .all, !isStartDue else { return undone == .nothing }
     // The next start could meet the same refusal, and the one after it.
     guard directory.refusal == nil else { return false }
     if files != nil {
@@ -69,8 +68,7 @@ extension Store {
   /// Opens `witness.latest` after a start that could write nothing.
   private mutating func openLatest() throws(SystemError) {
     guard latest == nil else { return }
-    latest = try LatestWitness(
-      Witness(store: identity, revision: ledger.revision), authenticator, in: directory.folder)
+    latest = try LatestWitness(ledger.row.witness, authenticator, in: directory.folder)
   }
 
   /// Replaces key files that were removed or changed: the store key from memory, the master key by a rotation.
@@ -81,17 +79,17 @@ extension Store {
     defer { measure() }
     let found = try KeyFiles(in: directory.folder)
     let now = Timestamp(milliseconds: Clock.realtimeMilliseconds)
-    if found.store != keyFiles.store {
+    if found.store != keys.files.store {
       try setAside(StoreKey.fileName, now)
       try StoreKey.write(authenticator, in: directory.folder)
     }
-    if needsMasterFile, found.master != keyFiles.master, !holdsMasterKey {
+    if keySource == .file, found.master != keys.files.master, !holdsMasterKey {
       try setAside(MasterKey.fileName, now)
-      keyFiles = try KeyFiles(in: directory.folder)
+      try keys.noteFiles(in: directory.folder)
       // The content of the file is not in memory any more, only the data key that it unwrapped.
       _ = try rotateKey(at: now)
     }
-    keyFiles = try KeyFiles(in: directory.folder)
+    try keys.noteFiles(in: directory.folder)
   }
 
   /// Whether a key file still holds the master key in use. A rotation that failed leaves other files than before, but
@@ -109,7 +107,7 @@ extension Store {
   private mutating func rewrite() throws -> Registry {
     if holdsUnrecorded {
       let log = try LogExamination(of: Self.logName, in: directory.folder)
-      try leaveOutLastCommit(from: log.lengthBeforeLastCommit, after: ledger.revision)
+      try leaveOutLastCommit(from: log.lengthBeforeLastCommit, after: ledger.row.revision)
       holdsUnrecorded = false
     }
     // If there is no connection, an earlier attempt completed this step.
@@ -143,14 +141,14 @@ extension Store {
       reading = try Self.migrated(reading, &files, in: directory, authenticator, keys, options)
     }
     ledger = reading.ledger
-    dataKey = reading.unwrapped?.key
+    keys.dataKey = reading.unwrapped?.key
     try writeWitness()
     return reading.registry
   }
 
   /// Fails unless a file that is to become the store has exactly the acknowledged content.
   private func requireAcknowledged(_ reading: Reading, _ name: String) throws(SystemError) {
-    guard reading.damage.isEmpty, reading.ledger.revision == ledger.revision else {
+    guard reading.damage.isEmpty, reading.ledger.row.revision == ledger.row.revision else {
       throw SystemError(
         call: "\(name) differs from the acknowledged content (\(reading.damage.first ?? "another revision"))", code: EIO
       )

@@ -11,44 +11,26 @@ import LinuxSystem
 package struct Store: ~Copyable, Sendable {
   var directory: StateDirectory
   let authenticator: Authenticator
-  let identity: UUID
-  let created: Timestamp
   let options: Options
   /// The marks of the machine.
   let marks: MachineMarks
   var keys: StoreKeys
-  /// The key that encrypts items; nil if no master key opens it.
-  var dataKey: DataKey?
   /// The open connection and the files that it writes; nil if there is none.
   var files: OpenFiles?
   /// The committed state.
   var ledger: Ledger
-  /// Computes identifiers on any thread, with a key derived from the store's key.
-  ///
-  /// Nil if the store's key is unknown, because nothing may be derived then.
-  package let derivation: IdentifierDerivation?
-  /// The last resumption of the machine in this boot, as the start found it.
-  package let resumption: Resumption
   /// The witness of the last commit; nil if nothing could be written so far.
   var latest: LatestWitness?
-  /// The files of the keys, as they were when they were last read or written.
-  var keyFiles: KeyFiles
-  /// The content found at start, until it is taken.
-  var found: StoreContent?
+  /// The content found at start; without its records once they were taken.
+  var found: StoreContent
   /// The current condition of the store.
   package internal(set) var condition: StoreCondition
-  /// Whether only a new start can do what the start on a read-only file system left undone, such as creating the store.
-  var needsStart: Bool
-  /// Whether the witnesses have to be read again before anything is written, because the start could only read.
-  var isUnchecked: Bool
-  /// The length of the WAL before its last commit, if that commit was never acknowledged; nil if it was.
-  var openCommit: Int64?
+  /// The part of the start that was left undone.
+  var undone: UndoneStart
   /// Whether the connection is ahead of the ledger by a commit that could not be recorded, and so was not acknowledged.
   var holdsUnrecorded = false
   /// Whether the state directory can be read or written again, but only by a new start of the daemon.
   package internal(set) var isStartDue = false
-  /// Whether the last commit failed and the next start could still find it on disk; see ``UncertainCommit``.
-  package private(set) var isLastCommitUncertain = false
   /// The lengths of the database and its WAL in bytes, when they were last examined.
   private(set) var lengths = (file: Int64(0), log: Int64(0))
   /// The total length of the database and its WAL in bytes, when they were last examined.
@@ -76,12 +58,11 @@ extension Store {
   /// Commits changes and their events in one transaction, and returns after the sync.
   ///
   /// - Parameter events: the events of the changes, numbered without a gap behind the last committed event.
-  /// - Returns: nil on success, else the condition of the store from now on. None of the changes is then in effect, and
-  ///   none will be unless ``isLastCommitUncertain``.
-  package mutating func commit(_ changes: [RecordedChange], events: [EventLine]) -> StoreCondition? {
-    isLastCommitUncertain = false
+  /// - Returns: nil on success, else the refusal of the changes, for which the ``condition`` has the reason. None of the
+  ///   changes is then in effect, and none will be unless the refusal is `unknown`.
+  package mutating func commit(_ changes: [RecordedChange], events: [EventLine]) -> Refusal? {
     guard !changes.isEmpty else { return nil }
-    guard condition == .writable else { return condition }
+    if let refusal = condition.refusal { return refusal }
     do {
       try commit { (edit, authenticator) throws(DatabaseError) in
         try edit.apply(changes, authenticator)
@@ -90,10 +71,14 @@ extension Store {
       }
       return nil
     } catch {
-      isLastCommitUncertain = error is UncertainCommit
-      condition = StoreCondition(after: error)
-      return condition
+      return fail(after: error)
     }
+  }
+
+  /// Notes that a commit failed, and returns the refusal of its changes.
+  mutating func fail(after error: any Error) -> Refusal {
+    condition = StoreCondition(after: error)
+    return error is UncertainCommit ? .uncertain(condition) : condition.refusal ?? .broken("\(error)")
   }
 
   /// Runs a closure in one transaction. The caller must turn an error into the ``condition``.
@@ -102,13 +87,13 @@ extension Store {
   ) throws {
     try requireOwnKeys()
     try requireOwnFiles(behind: lengths)
-    let next = try files?.commit(identity: identity, created: created, after: ledger, cipher, authenticator) {
+    let next = try files?.commit(after: ledger, cipher, authenticator) {
       (edit) throws(DatabaseError) in try body(&edit, authenticator)
     }
     guard let next else { throw DatabaseError.noConnection }
     do {
       // Before the acknowledgement: a start that cannot write serves only what is recorded.
-      try latest?.record(Witness(store: identity, revision: next.revision), authenticator)
+      try latest?.record(next.row.witness, authenticator)
     } catch {
       holdsUnrecorded = true
       throw UncertainCommit(cause: error)
@@ -127,12 +112,12 @@ extension Store {
   /// Maintains the store after a commit: checkpoints the WAL and updates the witnesses.
   private mutating func maintain() {
     do {
-      try latest?.synchronizeIfDue(after: ledger.revision)
+      try latest?.synchronizeIfDue(after: ledger.row.revision)
       if files?.database.logSize ?? 0 > Int64(options.checkpointSize) {
         try files?.database.writeBackLog()
         try latest?.synchronize()
       }
-      if ledger.revision % Self.witnessInterval == 0 { try writeWitness() }
+      if ledger.row.revision % Self.witnessInterval == 0 { try writeWitness() }
     } catch {
       condition = StoreCondition(after: error)
     }
@@ -178,16 +163,14 @@ extension Store {
   /// Fails if a key or the state directory was taken away under the daemon, because the next start needs them.
   private func requireOwnKeys() throws(SystemError) {
     guard try directory.folder.isInPlace() else { throw moved }
-    guard try keyFiles.areInPlace(in: directory.folder, withMaster: needsMasterFile) else {
+    // A master key that is missing already may still come at any time.
+    guard try keys.files.areInPlace(in: directory.folder, withMaster: keySource == .file) else {
       throw SystemError(
         call:
           "\(StoreKey.fileName) or \(MasterKey.fileName) in \(folderPath) was replaced or deleted while the daemon ran",
         code: ESTALE)
     }
   }
-
-  /// Whether the next start needs a master key in a file that exists now. A missing file may still come at any time.
-  var needsMasterFile: Bool { dataKey != nil && ledger.wrappedKey?.source == .file }
 
   var moved: SystemError {
     SystemError(call: "\(folderPath) was moved away while the daemon ran: move it back", code: ESTALE)
@@ -203,24 +186,17 @@ extension Store {
   }
 
   func writeWitness() throws(SystemError) {
-    let witness = Witness(store: identity, revision: ledger.revision)
-    try directory.folder.replace(Witness.fileName, with: witness.bytes(authenticator), mode: 0o600)
+    try directory.folder.replace(Witness.fileName, with: ledger.row.witness.bytes(authenticator), mode: 0o600)
   }
 }
 
 // MARK: - Start and stop
 
 extension Store {
-  /// Returns the content found at start, and releases it, so that it is not kept twice in memory.
+  /// Returns the content found at start, and releases its records, so that they are not kept twice in memory.
   package mutating func takeContent() -> StoreContent {
-    let content =
-      found
-      ?? StoreContent(
-        registry: Registry(), store: identity, events: [], epoch: ledger.epoch,
-        fingerprint: MachineFingerprint(machine: nil, hardware: nil),
-        isSealedHere: false, condition: condition, notices: [])
-    found = nil
-    return content
+    defer { (found.registry, found.events) = (Registry(), []) }
+    return found
   }
 
   /// Checkpoints the WAL and closes the database.
@@ -240,30 +216,11 @@ extension Store {
   }
 }
 
-/// The key files in the state directory. With other files in their places the next start could open nothing.
-struct KeyFiles: Equatable, Sendable {
-  let store: FileStatus?
-  /// The files of the master key and of its successor.
-  let master: [FileStatus?]
-
-  /// Creates the description of files that are not known.
-  init() { (store, master) = (nil, []) }
-
-  init(in folder: borrowing Folder) throws(SystemError) {
-    store = try folder.status(of: StoreKey.fileName)
-    master = try Self.master(in: folder)
-  }
-
-  private static func master(in folder: borrowing Folder) throws(SystemError) -> [FileStatus?] {
-    [try folder.status(of: MasterKey.fileName), try folder.status(of: MasterKey.nextFileName)]
-  }
-
-  /// Returns whether the folder still has these files.
-  ///
-  /// - Parameter withMaster: whether the files of the master keys count.
-  func areInPlace(in folder: borrowing Folder, withMaster: Bool) throws(SystemError) -> Bool {
-    guard try folder.status(of: StoreKey.fileName) == store else { return false }
-    guard withMaster else { return true }
-    return try Self.master(in: folder) == master
-  }
+/// The part of a start that was left undone, because nothing could be written.
+enum UndoneStart: Sendable {
+  case nothing
+  /// The witnesses have to be read again before anything is written.
+  case check
+  /// Only a new start can do the rest, such as creating the store.
+  case all
 }

@@ -74,7 +74,7 @@ extension DaemonUnderTest {
       registry.apply(recorded)
       return recorded
     }
-    if let condition = store.commit(recorded, events: recorded.events) { throw Failure("not committed: \(condition)") }
+    if let refusal = store.commit(recorded, events: recorded.events) { throw Failure("not committed: \(refusal)") }
     if let complaint = store.close() { throw Failure("not closed: \(complaint)") }
   }
 }

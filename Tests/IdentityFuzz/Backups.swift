@@ -111,8 +111,8 @@ final class BackupTarget: FuzzTarget {
     }
     try follower.check(registry)
     try WireCheck.reply(decision.reply)
-    if let condition = store.commit(recorded, events: recorded.events) {
-      throw Finding("it cannot be stored: \(condition)")
+    if let refusal = store.commit(recorded, events: recorded.events) {
+      throw Finding("it cannot be stored: \(refusal)")
     }
     return registry
   }

@@ -24,8 +24,8 @@ struct SampleLife {
       let recorded = registry.record(change, at: Self.time(registry.lastEvent))
       registry.apply(recorded)
       if let event = recorded.event { try follower.take(event) }
-      if let condition = store.commit([recorded], events: [recorded].events) {
-        throw Finding("not committed: \(condition)")
+      if let refusal = store.commit([recorded], events: [recorded].events) {
+        throw Finding("not committed: \(refusal)")
       }
       states.append(registry)
     }

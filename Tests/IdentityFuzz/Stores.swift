@@ -54,7 +54,7 @@ final class StoreTarget: FuzzTarget {
       guard content.condition == .writable else {
         guard case .damaged = content.condition else { throw Finding("it opens as \(content.condition)") }
         try require(
-          store.commit([SampleLife.extra(after: content.registry)], events: []) == content.condition,
+          store.commit([SampleLife.extra(after: content.registry)], events: []) == content.condition.refusal,
           "damage takes a change")
         return nil
       }

@@ -27,7 +27,7 @@ enum EarlierTables {
     _ version: Int64, _ ledger: inout Ledger, _ database: borrowing Database, _ authenticator: borrowing Authenticator
   ) throws(DatabaseError) {
     let tables = Schema.records.map { $0.table }.filter { $0.since <= version }
-    ledger.digests.keepTables(1 + (tables.map(\.place).max() ?? 0))
+    ledger.row.digests.keepTables(1 + (tables.map(\.place).max() ?? 0))
     for type in Schema.records where version >= 3 || type.table.name != AppRecord.table.name {
       try write(type, in: version, &ledger, database, authenticator)
     }
@@ -53,7 +53,7 @@ enum EarlierTables {
       record.visit(&fields)
       digest.add(try insert(&fields.row, table.name, ledger, database, authenticator))
     }
-    ledger.digests[table.place] = digest
+    ledger.row.digests[table.place] = digest
   }
 
   /// Writes the tables that differ in version 2, and drops those that it lacks.
@@ -74,10 +74,11 @@ enum EarlierTables {
     }
     if let day = registry.day {
       let values: [Value] = [.text([]), .integer(day.day), .integer(day.date.number)]
-      ledger.digests.add(try insert(values, "app_use", ledger, database, authenticator), at: AppUseRecord.table.place)
+      let proof = try insert(values, "app_use", ledger, database, authenticator)
+      ledger.row.digests.add(proof, at: AppUseRecord.table.place)
     }
-    ledger.digests[AppRecord.table.place] = apps
-    ledger.digests[FleetRecord.table.place] = fleet
+    ledger.row.digests[AppRecord.table.place] = apps
+    ledger.row.digests[FleetRecord.table.place] = fleet
   }
 
   /// Writes the table of events of version 1, and drops the tables that version 1 lacks.
@@ -95,7 +96,7 @@ enum EarlierTables {
       """)
     var digest = Digest()
     for event in events { digest.add(try insert(event.columns, "event", ledger, database, authenticator)) }
-    ledger.digests[EventBatch.table.place] = digest
+    ledger.row.digests[EventBatch.table.place] = digest
   }
 
   /// Returns the columns of an app until version 2.
@@ -151,7 +152,7 @@ enum EarlierTables {
     _ row: inout RowBytes, _ table: String, _ ledger: Ledger, _ database: borrowing Database,
     _ authenticator: borrowing Authenticator
   ) throws(DatabaseError) -> Proof {
-    row.append(ledger.revision)
+    row.append(ledger.row.revision)
     let proof = authenticator.proof(of: row)
     row.append(proof)
     let places = (1...row.values.count).map { "?\($0)" }.joined(separator: ", ")

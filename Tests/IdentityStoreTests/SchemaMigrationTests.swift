@@ -55,8 +55,7 @@ import Testing
       if earlier.version < 3 { try EarlierTables.write(reading.registry, &next, database, key.authenticator) }
       if earlier.version < 2 { try EarlierTables.write(earlier.events, &next, database, key.authenticator) }
       var edit = Edit(try Tables(database), next, nil)
-      try edit.finish(
-        identity: reading.store, created: reading.created, after: reading.ledger, key.authenticator)
+      try edit.finish(after: reading.ledger, key.authenticator)
     }
   }
 

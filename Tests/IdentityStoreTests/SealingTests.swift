@@ -187,8 +187,8 @@ struct DerivationTests {
   @Test func `a derived identifier depends on the store, the kind and every part`() throws {
     let workspace = try Workspace()
     func derive(_ kind: String, _ parts: [[UInt8]]) throws -> UUID {
-      try workspace.withStore { store, _ in
-        guard let derivation = store.derivation else { throw Failure("none") }
+      try workspace.withStore { _, content in
+        guard let derivation = content.derivation else { throw Failure("none") }
         return derivation.identifier(kind, parts)
       }
     }
@@ -202,14 +202,14 @@ struct DerivationTests {
     ]
     #expect(Set(others + [value]).count == others.count + 1)
     let other = try Workspace()
-    try other.withStore { store, _ in #expect(store.derivation?.identifier("key", [[1], [2, 3]]) != value) }
+    try other.withStore { _, content in #expect(content.derivation?.identifier("key", [[1], [2, 3]]) != value) }
   }
 
   @Test func `a derivation outlives the store that made it`() throws {
     let workspace = try Workspace()
-    let derivation = try workspace.withStore { store, _ in store.derivation }
+    let derivation = try workspace.withStore { _, content in content.derivation }
     let value = try #require(derivation).identifier("key", [])
-    #expect(try workspace.withStore { store, _ in store.derivation?.identifier("key", []) } == value)
+    #expect(try workspace.withStore { _, content in content.derivation?.identifier("key", []) } == value)
   }
 
   @Test func `without the store's key nothing is derived and no machine is recognised`() throws {
@@ -217,7 +217,7 @@ struct DerivationTests {
     try workspace.commit(sample(apps: 1))
     try workspace.remove("store.key")
     try workspace.withStore { store, content in
-      #expect(store.derivation == nil)
+      #expect(content.derivation == nil)
       #expect(content.fingerprint == MachineFingerprint(machine: nil, hardware: nil))
     }
   }

@@ -61,6 +61,18 @@ struct StartTests {
     #expect(keys[0].count == 114)
   }
 
+  @Test func `two first starts begin different epochs, which later starts and commits keep`() throws {
+    let epochs = try (0..<2).map { _ in
+      let workspace = try Workspace()
+      let epoch = try workspace.found().epoch
+      try workspace.commit(sample(apps: 1), withEvents: true)
+      let later = try workspace.found().epoch
+      #expect(epoch != .zero && later == epoch)
+      return epoch
+    }
+    #expect(epochs[0] != epochs[1])
+  }
+
   @Test(arguments: ["link", "fifo", "folder"])
   func `row 19: a database that is no regular file is refused and kept`(what: String) throws {
     let workspace = try Workspace()

@@ -96,8 +96,10 @@ extension Store {
     if let condition = commit(changes) { throw Failure("not committed: \(condition)") }
   }
 
-  /// Commits changes with their events.
-  mutating func commit(_ changes: [RecordedChange]) -> StoreCondition? { commit(changes, events: changes.events) }
+  /// Commits changes with their events, and returns the condition after a failure.
+  mutating func commit(_ changes: [RecordedChange]) -> StoreCondition? {
+    commit(changes, events: changes.events) == nil ? nil : condition
+  }
 
   /// Commits changes without events.
   mutating func commit(_ changes: [Change]) -> StoreCondition? {

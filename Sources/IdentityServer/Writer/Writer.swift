@@ -313,9 +313,7 @@ final class Writer {
     activity.enterStorage()
     if case .backup(let backup, _)? = longJobs.work { backup.writeAhead(of: recorded, from: store) }
     let started = Clock.monotonicMicroseconds
-    let failure = store.commit(recorded, events: events).flatMap { condition in
-      store.isLastCommitUncertain ? .uncertain(condition) : condition.refusal
-    }
+    let failure = store.commit(recorded, events: events)
     activity.leaveStorage()
     if !recorded.isEmpty {
       let taken = Clock.monotonicMicroseconds - started

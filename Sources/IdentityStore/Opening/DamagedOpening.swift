@@ -25,15 +25,16 @@ extension Opening {
   mutating func onlyRead(in directory: borrowing StateDirectory, isWitnessed: Bool, hasOpenCommit: Bool) throws {
     // A start that can write would remove a sealed store, finish a rewrite, or begin an epoch. It would also find out
     // whether the last commit is on the disk.
-    needsStart =
+    let needsStart =
       try !isWitnessed || hasOpenCommit || reading.registry.isSealed
       || directory.folder.status(of: Store.rewrittenName) != nil
+    undone = needsStart ? .all : .check
     cannotWrite(remountReason(in: directory))
   }
 
   /// Serves nothing and creates nothing: a first start on a read-only file system.
   mutating func cannotCreate(in directory: borrowing StateDirectory) {
-    needsStart = true
+    undone = .all
     reading.registry.doubt(.all, incomplete: [])
     cannotWrite("there is no store yet, and \(remountReason(in: directory))")
   }
@@ -42,11 +43,11 @@ extension Opening {
     let fault =
       directory.refusal
       ?? "\(directory.folder.path) is on a read-only file system: mount it read-write"
-    return fault + (needsStart || directory.hasReadOnlyMount ? ", then restart identityd" : "")
+    return fault + (undone == .all || directory.hasReadOnlyMount ? ", then restart identityd" : "")
   }
 
   mutating func damaged(_ reason: String) {
-    condition = .damaged("\(path): \(reason)")
+    condition = .damaged("\(start.path): \(reason)")
     notices.append(.condition(condition))
   }
 
@@ -68,7 +69,7 @@ extension Opening {
     guard !directory.isReadOnly else { return reject(reason) }
     // Without a witness the next start would take the empty directory for a first start.
     if found.witness == nil { try writeWitness(in: directory) }
-    let aside = Store.asideName(Store.fileName, now)
+    let aside = Store.asideName(Store.fileName, start.now)
     if try directory.folder.status(of: Store.logName) != nil {
       try directory.folder.rename(Store.logName, to: aside + "-wal")
     }

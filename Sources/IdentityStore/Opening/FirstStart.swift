@@ -6,10 +6,10 @@ import LinuxSystem
 // has its final name, the next start is another first start. After that, the next start finds a complete store.
 extension Opening {
   /// Creates the store. The file of its key must be written, and its name need not be on disk yet.
-  mutating func create(in directory: borrowing StateDirectory, identity: UUID) throws {
+  mutating func create(in directory: borrowing StateDirectory) throws {
     isSealedHere = try wasSealedHere(in: directory)
-    let dataKey = try keys.freshDataKey(of: identity, at: now, in: directory.folder)
-    try writeDraft(in: directory, identity: identity, dataKey)
+    let dataKey = try keys.freshDataKey(of: start.identity, at: start.now, in: directory.folder)
+    try writeDraft(in: directory, dataKey)
     // These files may be left over from a removed database, and would be taken for files of the new one.
     for name in [Store.logName, Store.fileName + "-journal", ResumptionFile.fileName] {
       try directory.folder.remove(name)
@@ -23,21 +23,21 @@ extension Opening {
     // The sync of the folder with the new file of the latest witness, which follows, makes the name durable.
     try writeWitness(in: directory, isDurable: false)
     try forgetSealed(in: directory)
-    notices.append(.created(path: path))
+    notices.append(.created(path: start.path))
   }
 
   /// Creates the new store under a temporary name.
   ///
   /// An interrupted start leaves a draft, which the next start removes. A partial file under the final name would have
   /// to be taken for a damaged store.
-  private func writeDraft(in directory: borrowing StateDirectory, identity: UUID, _ dataKey: WrappedKey) throws {
+  private func writeDraft(in directory: borrowing StateDirectory, _ dataKey: WrappedKey) throws {
     try directory.folder.create(Store.draftName, mode: 0o600)
     do {
       let database = try Database(path: "\(directory.folder.path)/\(Store.draftName)", create: true)
       // A draft that is not whole is removed, so its transaction needs neither a journal on disk nor syncs.
       try database.execute("PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF")
       try database.create(
-        identity: identity, created: now, settings: firstSettings, key: dataKey, key.authenticator)
+        identity: start.identity, created: start.now, settings: firstSettings, key: dataKey, key.authenticator)
       // A later connection would need four syncs for this change.
       try database.execute("PRAGMA journal_mode = WAL")
     }

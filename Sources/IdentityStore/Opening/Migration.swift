@@ -20,7 +20,7 @@ extension Store {
     files = nil
     let database = try connect("\(directory.folder.path)/\(fileName)", options, readOnly: false)
     let migrated = try Reading(database, authenticator, keys)
-    guard migrated.damage.isEmpty, migrated.ledger.revision == reading.ledger.revision + 1 else {
+    guard migrated.damage.isEmpty, migrated.ledger.row.revision == reading.ledger.row.revision + 1 else {
       throw SystemError(call: "the migrated store reads back differently", code: EIO)
     }
     files = try OpenFiles(database, in: directory)
@@ -46,8 +46,7 @@ extension Database {
       var edit = Edit(try Tables(self), migration.ledger, nil)
       for rows in migration.rows { try rows.insert(in: &edit, authenticator) }
       if reading.version < EventBatch.table.since { try edit.append(reading.events, authenticator) }
-      try edit.finish(
-        identity: reading.store, created: reading.created, after: reading.ledger, authenticator)
+      try edit.finish(after: reading.ledger, authenticator)
     }
   }
 }
@@ -78,8 +77,8 @@ private struct SchemaMigration: ~Copyable {
   init(from version: Int64, _ ledger: Ledger) {
     self.version = version
     self.ledger = ledger
-    self.ledger.revision += 1
-    self.ledger.digests.includeAllTables()
+    self.ledger.row.revision += 1
+    self.ledger.row.digests.includeAllTables()
   }
 
   /// Keeps the records of a type whose table has other columns now, and replaces the table. Makes a table that the earlier
@@ -110,12 +109,12 @@ private struct SchemaMigration: ~Copyable {
   mutating func forget(events: [EventLine]) {
     ledger.eventBlocks = EventBlocks()
     // Without events, the number of the last one is kept.
-    if let first = events.first { ledger.lastEvent = first.sequence - 1 }
+    if let first = events.first { ledger.row.lastEvent = first.sequence - 1 }
   }
 
   private mutating func replace(_ table: RecordTable) {
     creation += "DROP TABLE IF EXISTS \(table.name);\n\(Schema.tables[table.place].creation)"
-    ledger.digests[table.place] = Digest()
+    ledger.row.digests[table.place] = Digest()
   }
 
   private func records<Record: StoredRecord>(

@@ -1,6 +1,5 @@
 import Glibc
 import IdentityCore
-import IdentityWire
 import LinuxSystem
 
 // A commit that was never acknowledged may be in the log. A start that can write makes it last, and so it takes effect.
@@ -8,30 +7,29 @@ import LinuxSystem
 // once the file system is mounted again (Decisions/0068).
 extension Store {
   /// Decides on a last commit that was never acknowledged: makes it last, or else leaves it out.
-  mutating func settleOpenCommit() throws(SystemError) {
-    guard let length = openCommit, files != nil, condition.refusal != nil else { return }
-    openCommit = nil
-    guard let content = found else { return }
+  ///
+  /// - Parameter length: the length of the WAL before that commit; nil if there is none.
+  mutating func settleOpenCommit(after length: Int64?) throws(SystemError) {
+    guard let length, files != nil, condition.refusal != nil else { return }
     if !directory.isReadOnly, let registry = heal() {
-      found = content.replaced(registry: registry, events: content.events, .writable, and: [.healed])
-      return
+      (found.registry, found.condition) = (registry, .writable)
+      return found.notices.append(.healed)
     }
     do {
-      let reading = try Patience.repeating { try leaveOutLastCommit(from: length, after: ledger.revision - 1) }
-      needsStart = true
-      var registry = reading.registry
-      if let refusal = condition.refusal { registry.explain(refusal) }
-      found = content.replaced(registry: registry, events: reading.events, condition, and: [])
+      let reading = try Patience.repeating { try leaveOutLastCommit(from: length, after: ledger.row.revision - 1) }
+      undone = .all
+      (found.registry, found.events) = (reading.registry, reading.events)
     } catch {
       files = nil
       condition = .unreadable(
         "the last change was never acknowledged and cannot be left out (\(error)); check the disk, then restart identityd"
       )
-      var registry = Registry()
-      registry.doubt(.all, incomplete: [])
-      if let refusal = condition.refusal { registry.explain(refusal) }
-      found = content.replaced(registry: registry, events: [], condition, and: [.condition(condition)])
+      (found.registry, found.events) = (Registry(), [])
+      found.registry.doubt(.all, incomplete: [])
+      found.notices.append(.condition(condition))
     }
+    found.condition = condition
+    if let refusal = condition.refusal { found.registry.explain(refusal) }
   }
 
   /// Replaces the connection by one that reads the store without its last commit.
@@ -44,23 +42,12 @@ extension Store {
     files = nil
     let database = try Self.connect(path, options, readOnly: true, logLength: length)
     let reading = try Reading(database, authenticator, keys)
-    guard length != nil, reading.damage.isEmpty, reading.ledger.revision == revision else {
+    guard length != nil, reading.damage.isEmpty, reading.ledger.row.revision == revision else {
       throw SystemError(call: "leave out a change that was not acknowledged", code: EIO)
     }
     files = try OpenFiles(database, in: directory)
     ledger = reading.ledger
-    dataKey = reading.unwrapped?.key
+    keys.dataKey = reading.unwrapped?.key
     return reading
-  }
-}
-
-extension StoreContent {
-  fileprivate func replaced(
-    registry: Registry, events: [EventLine], _ condition: StoreCondition, and notices: [StoreNotice]
-  ) -> StoreContent {
-    StoreContent(
-      registry: registry, store: store ?? .zero, events: events, epoch: epoch, fingerprint: fingerprint,
-      isSealedHere: isSealedHere,
-      condition: condition, notices: self.notices + notices, source: source)
   }
 }

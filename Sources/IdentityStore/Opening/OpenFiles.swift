@@ -39,17 +39,17 @@ struct OpenFiles: ~Copyable, Sendable {
   /// - Returns: the committed ledger.
   /// - Throws: ``UncertainCommit`` if COMMIT failed but all of the transaction may be on disk, else a `DatabaseError`.
   func commit(
-    identity: UUID, created: Timestamp, after ledger: Ledger, _ cipher: ItemCipher?,
-    _ authenticator: borrowing Authenticator, _ body: (inout Edit) throws(DatabaseError) -> Void
+    after ledger: Ledger, _ cipher: ItemCipher?, _ authenticator: borrowing Authenticator,
+    _ body: (inout Edit) throws(DatabaseError) -> Void
   ) throws -> Ledger {
     var next = ledger
-    next.revision += 1
+    next.row.revision += 1
     var edit = Edit(tables, consume next, cipher)
     try begin.run()
     // A failed rollback is ignored: an open transaction is not part of the committed state that a rewrite reads.
     do throws(DatabaseError) {
       try body(&edit)
-      try edit.finish(identity: identity, created: created, after: ledger, authenticator)
+      try edit.finish(after: ledger, authenticator)
     } catch {
       try? rollback.run([])
       throw error
@@ -93,11 +93,11 @@ extension Database {
     try transaction { () throws(DatabaseError) in
       try execute(Schema.creation, as: "make the tables")
       var ledger = Ledger()
-      ledger.epoch = try .fresh()
+      ledger.row = try StoreRow(identity: identity, created: created)
       var edit = Edit(try Tables(self), ledger, nil)
       try edit.begin(settings, authenticator)
       try edit.wrap(key, authenticator)
-      try edit.finish(identity: identity, created: created, after: nil, authenticator)
+      try edit.finish(after: nil, authenticator)
     }
   }
 }

@@ -26,8 +26,9 @@ extension Store {
     do {
       let start = StoreStart(path, options, at: now, identity: identity, machine, handedOver, in: directory)
       let opening = try start.open(in: &directory)
+      let openCommit = opening.openCommit
       var store = try opening.opened(directory)
-      try store.settleOpenCommit()
+      try store.settleOpenCommit(after: openCommit)
       return store
     } catch let failure as StoreFailure {
       throw failure
@@ -108,15 +109,11 @@ extension Store {
   }
 }
 
-/// The state of one start, completed step by step.
+/// One attempt to open the store, completed step by step.
 struct Opening: ~Copyable {
-  let path: String
-  let options: Store.Options
-  let now: Timestamp
+  let start: StoreStart
   let key: StoreKey
   var keys: StoreKeys
-  let marks: MachineMarks
-  let fingerprint: MachineFingerprint
   let disk: DiskCheck
   var isSealedHere = false
   /// Whether the store key verified a witness.
@@ -124,12 +121,10 @@ struct Opening: ~Copyable {
   /// Identifiers are derived only if the key verified a witness or the row of `store`, because the key may belong to
   /// another store.
   private(set) var isWitnessed = false
-  /// See ``Store/needsStart``.
-  var needsStart = false
-  /// See ``Store/openCommit``.
-  private var openCommit: Int64?
-  /// The key files at the end of the start; nil if the store could not be read.
-  var keyFiles: KeyFiles?
+  /// The part of the start that is left undone.
+  var undone = UndoneStart.nothing
+  /// The length of the WAL before its last commit, if that commit was never acknowledged; nil if it was.
+  private(set) var openCommit: Int64?
   var files: OpenFiles?
   var reading = Reading()
   var condition = StoreCondition.writable
@@ -138,17 +133,17 @@ struct Opening: ~Copyable {
   init(
     _ start: StoreStart, key: consuming StoreKey, keys: StoreKeys, _ disk: DiskCheck, _ notices: [StoreNotice]
   ) {
-    path = start.path
-    self.disk = disk
-    options = start.options
-    now = start.now
-    marks = start.machine
-    fingerprint =
-      key.isKnown
-      ? key.authenticator.fingerprint(of: start.machine) : MachineFingerprint(machine: nil, hardware: nil)
+    self.start = start
     self.key = key
     self.keys = keys
+    self.disk = disk
     self.notices = notices
+  }
+
+  /// The fingerprint of the machine; without any mark if the store's key is unknown.
+  var fingerprint: MachineFingerprint {
+    key.isKnown
+      ? key.authenticator.fingerprint(of: start.machine) : MachineFingerprint(machine: nil, hardware: nil)
   }
 
   /// Returns the store that was found or created.
@@ -161,26 +156,24 @@ struct Opening: ~Copyable {
     if files == nil {
       registry.itemFault = "items are unavailable because of the condition of the store: \(condition.name)"
     }
-    let resumption = key.isKnown ? directory.resumption(key.authenticator, at: now, &notices) : .none
+    let resumption = key.isKnown ? directory.resumption(key.authenticator, at: start.now, &notices) : .none
+    let row = reading.ledger.row
+    let isProven = row.identity != .zero
     let content = StoreContent(
-      registry: registry, store: reading.store, events: reading.events, epoch: reading.ledger.epoch,
-      fingerprint: fingerprint,
-      isSealedHere: isSealedHere, condition: condition, notices: notices, source: disk.source)
-    let derivation = isWitnessed || reading.store != .zero ? try key.derivation() : nil
-    let isUnchecked = directory.isReadOnly
+      registry: registry, store: isProven ? row.identity : nil, events: reading.events, epoch: row.epoch,
+      fingerprint: fingerprint, isSealedHere: isSealedHere, condition: condition, notices: notices, source: disk.source,
+      derivation: isWitnessed || isProven ? try key.derivation() : nil, resumption: resumption)
+    keys.dataKey = reading.unwrapped?.key
     return Store(
-      directory: directory, authenticator: key.authenticator, identity: reading.store, created: reading.created,
-      options: options, marks: marks, keys: keys, dataKey: reading.unwrapped?.key, files: files, ledger: reading.ledger,
-      derivation: derivation, resumption: resumption, latest: latest, keyFiles: keyFiles ?? KeyFiles(), found: content,
-      condition: condition, needsStart: needsStart, isUnchecked: isUnchecked, openCommit: openCommit)
+      directory: directory, authenticator: key.authenticator, options: start.options, marks: start.machine, keys: keys,
+      files: files, ledger: reading.ledger, latest: latest, found: content, condition: condition, undone: undone)
   }
 
   /// Opens `witness.latest`; nil if nothing can be written, because there are no commits to record then.
   private mutating func openLatest(in directory: borrowing StateDirectory) -> LatestWitness? {
     guard condition == .writable else { return nil }
     do {
-      return try LatestWitness(
-        Witness(store: reading.store, revision: reading.ledger.revision), key.authenticator, in: directory.folder)
+      return try LatestWitness(reading.ledger.row.witness, key.authenticator, in: directory.folder)
     } catch {
       cannotWrite("\(error)")
       return nil
@@ -228,7 +221,7 @@ struct Opening: ~Copyable {
     if condition == .writable {
       // Each commit is recorded before it is acknowledged. If the record of the commit before is current, the last commit
       // was not. In another boot, the content comes from the disk, and the record may have missed it.
-      if latest?.revision == reading.ledger.revision - 1, directory.isOfThisBoot {
+      if latest?.revision == reading.ledger.row.revision - 1, directory.isOfThisBoot {
         openCommit = examination.lengthBeforeLastCommit
       }
       if directory.isReadOnly {
@@ -247,7 +240,7 @@ struct Opening: ~Copyable {
     let version = reading.version
     guard version < Schema.version else { return }
     do {
-      reading = try Store.migrated(reading, &files, in: directory, key.authenticator, keys, options)
+      reading = try Store.migrated(reading, &files, in: directory, key.authenticator, keys, start.options)
       notices.append(.migrated(from: version))
     } catch {
       // If there is no connection, the migration succeeded, but the store could not be opened again.
@@ -269,10 +262,9 @@ struct Opening: ~Copyable {
 
   /// Reads the store on a new connection, and keeps the connection open.
   mutating func read(in directory: borrowing StateDirectory) throws {
-    let database = try Store.connect(path, options, readOnly: directory.isReadOnly)
-    try Store.refuseNewer(version: try database.integer("PRAGMA user_version") ?? 0, path: path)
-    reading = try Reading(
-      database, key.authenticator, keys, path: directory.isReadOnly ? nil : path)
+    let database = try Store.connect(start.path, start.options, readOnly: directory.isReadOnly)
+    try Store.refuseNewer(version: try database.integer("PRAGMA user_version") ?? 0, path: start.path)
+    reading = try Reading(database, key.authenticator, keys, path: directory.isReadOnly ? nil : start.path)
     files = try OpenFiles(database, in: directory)
   }
 
@@ -287,7 +279,7 @@ struct Opening: ~Copyable {
       return
     }
     guard !directory.isReadOnly else { return }
-    let aside = Store.asideName(Witness.fileName, now)
+    let aside = Store.asideName(Witness.fileName, start.now)
     try directory.folder.rename(Witness.fileName, to: aside)
     notices.append(.setAside(path: "\(directory.folder.path)/\(aside)"))
     notices.append(.witnessRenewed(reason: "it was not authentic"))
@@ -297,12 +289,12 @@ struct Opening: ~Copyable {
     guard condition == .writable else { return }
     let names = "\(Witness.fileName) and \(LatestWitness.fileName)"
     let remedy = "restore the latest copy, or remove \(names) from \(directory.folder.path) to accept this one"
-    if known.store != .zero, known.store != reading.store {
+    if known.store != .zero, known.store != reading.ledger.row.identity {
       reject("it is not the store that was here before; \(remedy)")
-    } else if known.revision > reading.ledger.revision {
+    } else if known.revision > reading.ledger.row.revision {
       reject(
-        "it is an older copy: it has revision \(reading.ledger.revision), but revision \(known.revision) was reached; "
-          + remedy
+        "it is an older copy: it has revision \(reading.ledger.row.revision), "
+          + "but revision \(known.revision) was reached; \(remedy)"
       )
     }
   }
@@ -333,16 +325,12 @@ struct Opening: ~Copyable {
 
   private mutating func beginEpoch() throws {
     let epoch = try UUID.fresh()
-    let next = try files?.commit(
-      identity: reading.store, created: reading.created, after: reading.ledger, nil, key.authenticator
-    ) { $0.begin(epoch) }
+    let next = try files?.commit(after: reading.ledger, nil, key.authenticator) { $0.begin(epoch) }
     if let next { reading.ledger = next }
   }
 
   /// The content of the witness file.
-  private var witness: [UInt8] {
-    Witness(store: reading.store, revision: reading.ledger.revision).bytes(key.authenticator)
-  }
+  private var witness: [UInt8] { reading.ledger.row.witness.bytes(key.authenticator) }
 
   func writeWitness(in directory: borrowing StateDirectory, isDurable: Bool = true) throws(SystemError) {
     try directory.folder.replace(Witness.fileName, with: witness, mode: 0o600, isDurable: isDurable)

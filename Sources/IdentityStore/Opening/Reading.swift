@@ -8,8 +8,6 @@ struct Reading {
   var registry = Registry()
   /// The events that are kept, without a gap up to the last one.
   var events: [EventLine] = []
-  var store = UUID.zero
-  var created = Timestamp(milliseconds: 0)
   var ledger = Ledger()
   /// The data key and the master key that opened it; nil if no master key did.
   private(set) var unwrapped: (key: DataKey, master: MasterKey)?
@@ -43,8 +41,8 @@ struct Reading {
     var thread: ReaderThread?
     if let path {
       thread = try ReaderThread(
-        path: path, version: version, apps: ledger.digests[AppRecord.table.place].count, lastEvent: ledger.lastEvent,
-        database, authenticator, cipher)
+        path: path, version: version, apps: ledger.row.digests[AppRecord.table.place].count,
+        lastEvent: ledger.row.lastEvent, database, authenticator, cipher)
     }
     try read(StoredSettings.self, database, authenticator, &found) { $0.apply($1) }
     try read(FormerMachine.self, database, authenticator, &found) { reading, former in
@@ -90,10 +88,10 @@ struct Reading {
   /// - Parameter isCounted: whether the row of `store`, which contains the digests, was verified.
   private mutating func judge(_ found: ProvenRows, isCounted: Bool) {
     var inDoubt: Records = isCounted ? [] : .all
-    for table in Schema.tables where isCounted && !found.isCurrent(table.place, by: ledger.digests[table.place]) {
+    for table in Schema.tables where isCounted && !found.isCurrent(table.place, by: ledger.row.digests[table.place]) {
       let isEarlier = table.place == EventBatch.table.place && version < EventBatch.table.since
       let name = isEarlier ? EarlierEvent.table.name : table.name
-      nameWrongRows(of: name, found.digests[table.place], ledger.digests[table.place])
+      nameWrongRows(of: name, found.digests[table.place], ledger.row.digests[table.place])
       inDoubt.formUnion(table.kinds)
     }
     registry.doubt(inDoubt, incomplete: found.incomplete.subtracting(.events))
@@ -148,20 +146,11 @@ extension Reading {
     }
     var row = RowBytes()
     let values = statement.values(Table.store.columns.count)
-    guard authenticator.proof(ofRowIn: statement, of: .store, into: &row) != nil,
-      let store = values[1].uuid, let created = values[2].time, let revision = values[3].number,
-      case .blob(let bytes) = values[4], let digests = TableDigests(bytes), let lastEvent = values[5].number,
-      let epoch = values[6].uuid
-    else {
+    guard authenticator.proof(ofRowIn: statement, of: .store, into: &row) != nil, let stored = StoreRow(values) else {
       damage.append("the row of table store is not authentic")
       return false
     }
-    self.store = store
-    self.created = created
-    ledger.revision = revision
-    ledger.digests = digests
-    ledger.lastEvent = lastEvent
-    ledger.epoch = epoch
+    ledger.row = stored
     return true
   }
 
@@ -187,7 +176,7 @@ extension Reading {
       return true
     }
     if let wrapped = ledger.wrappedKey {
-      unwrapped = keys.ring.unwrap(wrapped, of: store)
+      unwrapped = keys.ring.unwrap(wrapped, of: ledger.row.identity)
       registry.itemFault = unwrapped == nil ? keys.ring.fault(wrapped) : nil
     } else {
       registry.itemFault = "items cannot be decrypted: the store has no data key"
@@ -196,7 +185,7 @@ extension Reading {
 
   /// Returns the guarded memory and the key to use items; nil if the key is missing.
   func cipher(_ keys: StoreKeys) -> ItemCipher? {
-    (unwrapped?.key.key).map { ItemCipher(memory: keys.memory, key: $0, store: store) }
+    (unwrapped?.key.key).map { ItemCipher(memory: keys.memory, key: $0, store: ledger.row.identity) }
   }
 
   /// Reads all apps before building their table, whose size is then known.
@@ -294,16 +283,16 @@ extension Reading {
   ///
   /// - Returns: a description of the events missing before those kept; nil if none is missing.
   private mutating func cutEvents() -> String? {
-    ledger.lastEvent = max(ledger.lastEvent, events.last?.sequence ?? 0)
-    registry.resume(after: ledger.lastEvent)
-    var first = ledger.lastEvent + 1
+    ledger.row.lastEvent = max(ledger.row.lastEvent, events.last?.sequence ?? 0)
+    registry.resume(after: ledger.row.lastEvent)
+    var first = ledger.row.lastEvent + 1
     var place = events.count
     while place > 0, events[place - 1].sequence == first - 1 {
       place -= 1
       first -= 1
     }
     let before = place > 0 ? events[place - 1].sequence : 0
-    let isBroken = place > 0 || events.isEmpty && ledger.lastEvent > 0
+    let isBroken = place > 0 || events.isEmpty && ledger.row.lastEvent > 0
     if place > 0 { events.removeFirst(place) }
     ledger.firstEvent = first
     guard isBroken else { return nil }

@@ -37,7 +37,7 @@ extension Opening {
   /// Returns whether a store was sealed on this machine and removed, and has no successor yet.
   func wasSealedHere(in directory: borrowing StateDirectory) throws(SystemError) -> Bool {
     guard let mark = try directory.folder.read(Self.markName, limit: 64) else { return false }
-    return mark.isEmpty || marks.machineID.map { mark.starts(with: hexadecimal($0)) } ?? false
+    return mark.isEmpty || start.machine.machineID.map { mark.starts(with: hexadecimal($0)) } ?? false
   }
 
   /// Removes the mark once there is a new store, which records the sealing itself.
@@ -46,7 +46,7 @@ extension Opening {
   }
 
   private func mark(_ isHere: Bool, in directory: borrowing StateDirectory) throws(SystemError) {
-    if isHere, let machine = marks.machineID {
+    if isHere, let machine = start.machine.machineID {
       return try directory.folder.replace(Self.markName, with: hexadecimal(machine), mode: 0o600)
     }
     try directory.folder.remove(Self.markName)

@@ -53,14 +53,14 @@ package enum StoreNotice: Equatable, Sendable {
   case unwatched(String)
 }
 
-/// The content of the store at start.
-package final class StoreContent: Sendable {
+/// The content of the store at start, and the other findings of the start.
+package struct StoreContent: Sendable {
   /// The verified content.
-  package let registry: Registry
+  package internal(set) var registry: Registry
   /// The identifier of the store, drawn when it was created; nil if it is not proven.
   package let store: UUID?
   /// The events that are kept, oldest first, without a gap up to the last one.
-  package let events: [EventLine]
+  package internal(set) var events: [EventLine]
   /// The epoch of the event numbers.
   package let epoch: UUID
   /// The fingerprint of the machine now; without any mark if the store's key is unknown.
@@ -68,25 +68,15 @@ package final class StoreContent: Sendable {
   /// Whether the store before this one was sealed on a machine with the same machine-id.
   package let isSealedHere: Bool
   /// The condition of the store.
-  package let condition: StoreCondition
+  package internal(set) var condition: StoreCondition
   /// The notices for an admin, in order.
-  package let notices: [StoreNotice]
+  package internal(set) var notices: [StoreNotice]
   /// The source that the start read from: the disk or the page cache.
   package let source: DiskReading.Source
-
-  init(
-    registry: Registry, store: UUID, events: [EventLine], epoch: UUID, fingerprint: MachineFingerprint,
-    isSealedHere: Bool,
-    condition: StoreCondition, notices: [StoreNotice], source: DiskReading.Source = .disk
-  ) {
-    self.registry = registry
-    self.store = store == .zero ? nil : store
-    self.events = events
-    self.epoch = epoch
-    self.fingerprint = fingerprint
-    self.isSealedHere = isSealedHere
-    self.condition = condition
-    self.notices = notices
-    self.source = source
-  }
+  /// Computes identifiers on any thread, with a key derived from the store's key.
+  ///
+  /// Nil if the store's key is unknown, because nothing may be derived then.
+  package let derivation: IdentifierDerivation?
+  /// The last resumption of the machine in this boot.
+  package let resumption: Resumption
 }

@@ -82,7 +82,7 @@ struct StoreStart {
     } else {
       try opening.load(found, in: directory)
       guard opening.isSealed else {
-        opening.keyFiles = try KeyFiles(in: directory.folder)
+        try opening.keys.noteFiles(in: directory.folder)
         return opening
       }
       try opening.removeSealed(in: directory)
@@ -92,8 +92,8 @@ struct StoreStart {
     let aside = isKnown ? nil : Store.asideName(StoreKey.fileName, now)
     let fresh = try StoreKey.create(in: directory.folder, aside: aside)
     opening = Opening(self, key: fresh, keys: keys, disk, notices)
-    try opening.create(in: directory, identity: identity)
-    opening.keyFiles = try KeyFiles(in: directory.folder)
+    try opening.create(in: directory)
+    try opening.keys.noteFiles(in: directory.folder)
     return opening
   }
 }

@@ -5,14 +5,7 @@ import LinuxSystem
 ///
 /// Rows are not looked up by an index: a damaged index could hide a row, and that would not be noticed.
 struct Ledger: Sendable {
-  /// The number of the last transaction; 0 in a new store.
-  var revision: Int64 = 0
-  /// The digests of all tables except `store`.
-  var digests = TableDigests()
-  /// Distinguishes event numbers from those given out before the store was set back to an older copy, or restored.
-  var epoch = UUID.zero { didSet { epochText = Text(epoch) } }
-  /// The epoch as it is written in the row of `store`.
-  private var epochText = Text(UUID.zero)
+  var row = StoreRow()
   /// The content of the row of `setting`.
   var settings = StoredSettings()
   /// The wrapped data key of items; nil in a store of an earlier version.
@@ -29,19 +22,67 @@ struct Ledger: Sendable {
   var lastDevice: Int64 = 0
   /// The sequence number from which on all events are kept. The batch that contains the event may begin before it.
   var firstEvent: Int64 = 1
-  /// The sequence number of the last event; 0 before the first.
-  var lastEvent: Int64 = 0
   /// The digests of the events that are kept.
   var eventBlocks = EventBlocks()
+}
 
-  /// The row of `store` with its proof, as the last commit wrote it; nil if it was only read.
-  var ownRow: RowBytes?
+/// The row of `store`, which every transaction replaces.
+struct StoreRow: Sendable {
+  /// The ID of the store; ``UUID/zero`` before a row was verified.
+  private(set) var identity = UUID.zero
+  private var created = Timestamp(milliseconds: 0)
+  /// The number of the last transaction; 0 in a new store.
+  var revision: Int64 = 0
+  /// The digests of all tables except `store`.
+  var digests = TableDigests()
+  /// The sequence number of the last event; 0 before the first.
+  var lastEvent: Int64 = 0
+  /// Distinguishes event numbers from those given out before the store was set back to an older copy, or restored.
+  private(set) var epoch = UUID.zero
+  /// The epoch as it is written. Kept, because each commit writes it.
+  private var epochText = Text(UUID.zero)
+  /// The row with its proof, as the last commit wrote it; nil if it was only read.
+  var written: RowBytes?
 
-  /// Appends the columns of the row of `store`.
-  func append(to row: inout RowBytes, identity: UUID, created: Timestamp) {
-    if let ownRow {
+  init() {}
+
+  /// The row of a new store.
+  init(identity: UUID, created: Timestamp) throws(DatabaseError) {
+    self.init()
+    self.identity = identity
+    self.created = created
+    begin(try .fresh())
+  }
+
+  /// Decodes the columns; nil if this program would not write them.
+  init?(_ values: [Value]) {
+    self.init()
+    guard let identity = values[1].uuid, let created = values[2].time, let revision = values[3].number,
+      case .blob(let bytes) = values[4], let digests = TableDigests(bytes), let lastEvent = values[5].number,
+      let epoch = values[6].uuid
+    else { return nil }
+    self.identity = identity
+    self.created = created
+    self.revision = revision
+    self.digests = digests
+    self.lastEvent = lastEvent
+    begin(epoch)
+  }
+
+  /// Begins an epoch.
+  mutating func begin(_ epoch: UUID) {
+    self.epoch = epoch
+    epochText = Text(epoch)
+  }
+
+  /// The record of the store and its revision outside the database.
+  var witness: Witness { Witness(store: identity, revision: revision) }
+
+  /// Appends the columns.
+  func append(to row: inout RowBytes) {
+    if let written {
       // Copied, to avoid formatting the values again.
-      row.append(values: ownRow.bytes[ownRow.start..<ownRow.end(ofColumns: Table.store.lasting)])
+      row.append(values: written.bytes[written.start..<written.end(ofColumns: Table.store.lasting)])
     } else {
       row.append(1)
       row.append(identity)

@@ -220,11 +220,11 @@ struct Edit {
     var rest = events[...]
     while !rest.isEmpty {
       let lines = rest.prefix(EventBatch.most)
-      guard let batch = EventBatch(lines), batch.first == ledger.lastEvent + 1 else {
-        throw .impossible("store events from \(lines.first?.sequence ?? 0) behind event \(ledger.lastEvent)")
+      guard let batch = EventBatch(lines), batch.first == ledger.row.lastEvent + 1 else {
+        throw .impossible("store events from \(lines.first?.sequence ?? 0) behind event \(ledger.row.lastEvent)")
       }
       ledger.eventBlocks.add(try insert(batch, authenticator), of: batch.last)
-      ledger.lastEvent = batch.last
+      ledger.row.lastEvent = batch.last
       rest = rest.dropFirst(EventBatch.most)
     }
   }
@@ -234,21 +234,21 @@ struct Edit {
   /// Removed events are never sent again, so they are not verified again. The digests recorded when the events were
   /// added are removed from the digest of the table.
   mutating func trimEvents() throws(DatabaseError) {
-    let kept = ledger.lastEvent - ledger.firstEvent + 1
+    let kept = ledger.row.lastEvent - ledger.firstEvent + 1
     guard kept > Int64(Bound.keptEvents + Bound.spareEvents) else { return }
-    let first = EventBlocks.start(of: ledger.lastEvent - Int64(Bound.keptEvents) + 1)
+    let first = EventBlocks.start(of: ledger.row.lastEvent - Int64(Bound.keptEvents) + 1)
     let old = ledger.eventBlocks.remove(before: first)
     guard try tables.oldEvents.remove(before: first) == old.reduce(0, { $0 + $1.count }) else {
       throw .unproven(EventBatch.table.name, .integer(ledger.firstEvent))
     }
-    for block in old { ledger.digests[EventBatch.table.place].remove(block) }
+    for block in old { ledger.row.digests[EventBatch.table.place].remove(block) }
     ledger.firstEvent = first
   }
 
   // MARK: Rows
 
   /// Begins a new epoch of event numbers.
-  mutating func begin(_ epoch: UUID) { ledger.epoch = epoch }
+  mutating func begin(_ epoch: UUID) { ledger.row.begin(epoch) }
 
   /// Writes the row of `setting` in a new store.
   mutating func begin(_ settings: StoredSettings, _ authenticator: borrowing Authenticator) throws(DatabaseError) {
@@ -259,28 +259,26 @@ struct Edit {
   /// Writes the row of `store`, replacing the existing one.
   ///
   /// - Parameter previous: the committed ledger; nil if the table `store` is still empty.
-  mutating func finish(
-    identity: UUID, created: Timestamp, after previous: Ledger?, _ authenticator: borrowing Authenticator
-  ) throws(DatabaseError) {
-    if let own = previous?.ownRow {
+  mutating func finish(after previous: Ledger?, _ authenticator: borrowing Authenticator) throws(DatabaseError) {
+    if let own = previous?.row.written {
       try tables.store.find(own, at: 1)
     } else if let previous {
-      write(previous, identity: identity, created: created)
+      write(previous)
       guard try tables.store.find(.integer(1), into: &found, authenticator) != nil, writer.row.bytes == found.bytes
       else { throw .unproven(Table.store.name, .integer(1)) }
     }
-    write(ledger, identity: identity, created: created)
+    write(ledger)
     if previous == nil {
       _ = try tables.store.insert(&writer.row, authenticator)
     } else {
       _ = try tables.store.replace(&writer.row, authenticator)
     }
-    ledger.ownRow = writer.row
+    ledger.row.written = writer.row
   }
 
-  private mutating func write(_ ledger: Ledger, identity: UUID, created: Timestamp) {
+  private mutating func write(_ ledger: Ledger) {
     writer.row.begin(tables.store.table)
-    ledger.append(to: &writer.row, identity: identity, created: created)
+    ledger.row.append(to: &writer.row)
   }
 
   /// Replaces the row with the same key, or inserts the first one.
@@ -323,8 +321,8 @@ struct Edit {
     let added =
       try removed == nil
       ? statements.insert(&writer.row, authenticator) : statements.replace(&writer.row, authenticator)
-    if let removed { ledger.digests.remove(removed, at: statements.table.place) }
-    ledger.digests.add(added, at: statements.table.place)
+    if let removed { ledger.row.digests.remove(removed, at: statements.table.place) }
+    ledger.row.digests.add(added, at: statements.table.place)
     return added
   }
 
@@ -347,7 +345,7 @@ struct Edit {
   ) throws(DatabaseError) {
     let removed = try find(key, statements, same: same, authenticator)
     try statements.remove(key)
-    ledger.digests.remove(removed, at: statements.table.place)
+    ledger.row.digests.remove(removed, at: statements.table.place)
   }
 
   /// Finds and verifies the stored row with a key.
@@ -379,7 +377,7 @@ struct Edit {
     let statements = tables[Record.self]
     writer.row.begin(statements.table)
     writer.append(record)
-    writer.row.append(ledger.revision)
+    writer.row.append(ledger.row.revision)
     return statements
   }
 }

@@ -39,5 +39,5 @@ package final class ProofKeyCipher: Sendable {
 
 extension Store {
   /// Returns the cipher of proof keys; nil if the data key is not available.
-  package func makeProofKeyCipher() -> ProofKeyCipher? { dataKey.map { ProofKeyCipher($0.key, of: identity) } }
+  package func makeProofKeyCipher() -> ProofKeyCipher? { keys.dataKey.map { ProofKeyCipher($0.key, of: identity) } }
 }

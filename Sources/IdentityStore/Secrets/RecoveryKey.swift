@@ -50,7 +50,7 @@ extension Store {
   package mutating func protectKey(with key: SealedSecret, at now: Timestamp) throws(Refusal) {
     if let refusal = condition.refusal { throw refusal }
     guard !ledger.settings.isSealed else { throw .unavailable("the store is sealed") }
-    guard let dataKey else { throw .unavailable("the master key of the items is missing") }
+    guard let dataKey = keys.dataKey else { throw .unavailable("the master key of the items is missing") }
     guard let recovery = keys.memory.cipherKey(in: key) else { throw .badRecoveryKey(verb: "key protect") }
     let record = RecoveryRecord(dataKey, in: recovery, of: identity, created: now)
     try change { (edit, authenticator) throws(DatabaseError) in try edit.protect(with: record, authenticator) }
@@ -70,7 +70,7 @@ extension Store {
     with key: SealedSecret, isTrial: Bool, at now: Timestamp
   ) throws(Refusal) -> KeySource? {
     if let refusal = condition.refusal { throw refusal }
-    guard dataKey == nil, !isStartDue else {
+    guard keys.dataKey == nil, !isStartDue else {
       throw .conflict("a master key opens the data key already, so nothing is to be recovered")
     }
     guard let record = ledger.recovery else { throw .unavailable("the store has no recovery key") }
@@ -84,10 +84,9 @@ extension Store {
       master = try keys.ring.preferred(in: directory.folder)
       try directory.folder.synchronize()
       // Includes the file of a key that was just made.
-      keyFiles = try KeyFiles(in: directory.folder)
+      try keys.noteFiles(in: directory.folder)
     } catch {
-      condition = StoreCondition(after: error)
-      throw condition.refusal ?? .broken("\(error)")
+      throw fail(after: error)
     }
     let wrapped = opened.wrapped(in: master, of: identity, created: now)
     try change { (edit, authenticator) throws(DatabaseError) in try edit.wrap(wrapped, authenticator) }
@@ -103,8 +102,7 @@ extension Store {
     do {
       try commit(body)
     } catch {
-      condition = StoreCondition(after: error)
-      throw error is UncertainCommit ? .uncertain(condition) : condition.refusal ?? .broken("\(error)")
+      throw fail(after: error)
     }
   }
 }

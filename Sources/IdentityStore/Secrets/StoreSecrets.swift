@@ -4,13 +4,14 @@ import LinuxSystem
 
 // Secrets, and the keys that protect them.
 extension Store {
+  /// The ID of the store.
+  var identity: UUID { ledger.row.identity }
+
   /// The guarded memory and the key to use items; nil if the key is missing.
-  var cipher: ItemCipher? {
-    (dataKey?.key).map { ItemCipher(memory: keys.memory, key: $0, store: identity) }
-  }
+  var cipher: ItemCipher? { keys.cipher(of: identity) }
 
   /// The source of the master key that wraps the data key; nil if that master key is missing.
-  package var keySource: KeySource? { dataKey == nil ? nil : ledger.wrappedKey?.source }
+  package var keySource: KeySource? { keys.dataKey == nil ? nil : ledger.wrappedKey?.source }
 
   /// Allocates guarded memory for another thread.
   ///
@@ -84,12 +85,13 @@ extension Store {
   ///   the ``condition``.
   package mutating func rotateKey(at now: Timestamp) throws(Refusal) -> KeySource {
     if let refusal = condition.refusal { throw refusal }
-    guard let dataKey, let wrapped = ledger.wrappedKey, let (_, current) = keys.ring.unwrap(wrapped, of: identity)
+    guard let dataKey = keys.dataKey, let wrapped = ledger.wrappedKey,
+      let (_, current) = keys.ring.unwrap(wrapped, of: identity)
     else { throw .unavailable("the master key of the items is missing") }
     do {
       let next = try nextMaster(after: current)
       // Includes the file of a key that was just made.
-      keyFiles = try KeyFiles(in: directory.folder)
+      try keys.noteFiles(in: directory.folder)
       let key = dataKey.wrapped(in: next, of: identity, created: now)
       // Before the commit: a commit that fails after its sync may be found on disk when the store is rewritten.
       keys.ring.insert(next)
@@ -101,14 +103,13 @@ extension Store {
       _ = try? files?.database.checkpointIfFree()
       // The rotation is done. The next start repeats a cleanup that fails.
       try? KeyRing.completeRotation(to: next, in: directory.folder)
-      keyFiles = try KeyFiles(in: directory.folder)
+      try keys.noteFiles(in: directory.folder)
       measure()
       return next.source
     } catch let refusal as Refusal {
       throw refusal
     } catch {
-      condition = StoreCondition(after: error)
-      throw error is UncertainCommit ? .uncertain(condition) : condition.refusal ?? .broken("\(error)")
+      throw fail(after: error)
     }
   }
 
