@@ -152,8 +152,7 @@ package final class Server {
     try lifeCycle.watchState(beginning.store.folderPath)
     let writer = Writer(
       store: beginning.store, content: content, start: beginning.facts, lifetimes: beginning.lifetimes,
-      sources: beginning.sources, inbox: self.writer.inbox, outbox: self.writer.outbox,
-      activity: self.writer.activity)
+      sources: beginning.sources, outbox: self.writer.outbox, activity: self.writer.activity)
     commits.apply(writer.begin(folders))
     try turns.start()
     try uses.start(loop)

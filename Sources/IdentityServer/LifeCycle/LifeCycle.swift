@@ -95,7 +95,7 @@ final class LifeCycle {
     if let heartbeat = report.heartbeat { watchdog?.noteAnswer(to: heartbeat) }
     if let survey = report.survey { appFolders?.noteSurvey(isInOrder: survey.faults.isEmpty) }
     if let condition = report.condition { stateWatch?.note(condition) }
-    if report.isStartDue { shutdown.restart() }
+    if report.store?.isStartDue == true { shutdown.restart() }
     if report.condition != nil || report.changes.contains(where: \.change.isShown) { status.publish() }
   }
 

@@ -60,16 +60,14 @@ final class CommittedState {
       keySource = reopened.keySource
       proofKeyCipher = reopened.proofKeyCipher
     }
-    if let source = report.keySource { keySource = source }
-    if let fault = report.provisionFault { provisionFault = fault }
-    if let recoveryKey = report.recoveryKey { recoveryKeyTime = recoveryKey.set }
+    if let store = report.store { recoveryKeyTime = store.recoveryKeyTime }
     for recorded in report.changes {
       registry.apply(recorded)
       if case .epochBegan(let epoch) = recorded.change { events.begin(epoch) }
       if let event = LogEvent(recorded) { log(event) }
     }
     for line in report.events { events.append(line) }
-    for notice in report.notices { log(notice) }
+    for notice in report.notices { take(notice) }
     if let started = report.isStarted {
       isStarted = started
       if started { logStanding(standing) }
@@ -85,17 +83,22 @@ final class CommittedState {
     manifestFaults = survey.faults
   }
 
-  private func log(_ notice: WriterNotice) {
+  /// Logs a notice, and keeps what `status` shows of it.
+  private func take(_ notice: WriterNotice) {
     switch notice {
     case .store(let notice): log(.store(notice))
     case .noMachineIdentifier(let reason, let originator): log(.noMachineIdentifier(reason, by: originator))
     case .systemUnknown(let reason): log(.systemUnknown(reason))
     case .secretFault(let item, let refusal, let originator): logFault(of: item, refusal, by: originator)
-    case .keyRotated(let source): log(.keyRotated(source))
+    case .keyRotated(let source):
+      keySource = source
+      log(.keyRotated(source))
     case .recoveryKeySet: log(.recoveryKeySet)
     case .keyRecovered(let source): log(.keyRecovered(source))
     case .provisioned: log(.provisioned)
-    case .provisionFailed(let reason): log(.provisionFailed(reason))
+    case .provisionFailed(let reason):
+      provisionFault = reason
+      log(.provisionFailed(reason))
     case .unusedForgotten(let count): log(.unusedForgotten(count))
     case .closing(let reason): log(.storeNotClosed(reason))
     }

@@ -113,6 +113,6 @@ final class Measurements {
       commitChanges.add(UInt64(commit.changes))
     }
     events += report.events.count
-    if let size = report.storeSize { storeSize = size }
+    if let store = report.store { storeSize = store.size }
   }
 }

@@ -19,9 +19,9 @@ extension Writer {
   ///
   /// - Returns: whether the use is recorded.
   func record(_ used: Set<Text>, _ report: inout WriterReport) -> Bool {
-    guard isStarted, store.condition.refusal == nil else { return false }
+    guard startup.isServing, store.condition.refusal == nil else { return false }
     let now = Self.now
-    return commit(registry.changes(forUsed: used, at: now), at: now, &report)
+    return commit(registry.changes(forUsed: used, at: now), at: now, &report) == nil
   }
 
   /// Uninstalls some of the apps that were unused or suspended for too long.
@@ -30,7 +30,7 @@ extension Writer {
   func forgetUnused(_ removal: UnusedRemoval, _ report: inout WriterReport) -> UnusedRemoval? {
     var rest = removal
     let changes = registry.removalOfUnused(removal.policy, after: &rest.last, context(for: nil))
-    let isDone = store.condition.refusal == nil && commit(changes, at: Self.now, &report)
+    let isDone = store.condition.refusal == nil && commit(changes, at: Self.now, &report) == nil
     if isDone { rest.count += changes.count { if case .appUninstalled = $0 { true } else { false } } }
     if isDone, rest.last != nil, rest.count < Bound.forgottenTogether { return rest }
     if rest.count > 0 { report.notices.append(.unusedForgotten(rest.count)) }
@@ -43,7 +43,7 @@ extension Writer {
   ///
   /// - Parameter made: the time when the backup was made.
   func record(backup made: Timestamp, _ report: inout WriterReport) {
-    guard isStarted, store.condition.refusal == nil else { return }
+    guard startup.isServing, store.condition.refusal == nil else { return }
     _ = commit(registry.changes(forBackup: made), at: Self.now, &report)
   }
 
@@ -52,19 +52,8 @@ extension Writer {
   ///
   /// - Returns: whether there may be more. False if the store cannot be written, until the next start.
   func dropSurplus(_ report: inout WriterReport) -> Bool {
-    guard isStarted, store.condition.refusal == nil else { return false }
+    guard startup.isServing, store.condition.refusal == nil else { return false }
     let changes = registry.surplusRemoval
-    return !changes.isEmpty && commit(changes, at: Self.now, &report)
-  }
-
-  /// Commits changes that no request asked for.
-  ///
-  /// - Returns: whether the changes are in force.
-  private func commit(_ changes: [Change], at now: Timestamp, _ report: inout WriterReport) -> Bool {
-    guard !changes.isEmpty else { return true }
-    let before = registry
-    guard commit(record(changes, at: now), &report) != nil else { return true }
-    registry = before
-    return false
+    return !changes.isEmpty && commit(changes, at: Self.now, &report) == nil
   }
 }

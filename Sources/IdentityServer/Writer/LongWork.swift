@@ -75,9 +75,8 @@ extension Writer {
     repeat {
       switch work {
       case .backup(let backup, let made):
-        activity.enterStorage()
-        defer { activity.leaveStorage() }
-        guard let pieces = try backup.writeRecord(from: store) else { continue }
+        let written = try activity.inStorage { () throws(Refusal) in try backup.writeRecord(from: store) }
+        guard let pieces = written else { continue }
         let reply = Reply.done(.number(Int64(pieces.reduce(0) { $0 + $1.count })))
         return .init(reply: reply, backup: OutgoingBackup(pieces, reply, made: made))
       case .restore(let reader, let dryRun, let adoptsDevice):
@@ -92,17 +91,10 @@ extension Writer {
   private func restore(
     _ backup: Backup, dryRun: Bool, adoptsDevice: Bool, for peer: Peer, _ report: inout WriterReport
   ) throws(Refusal) -> WriterReport.Answer {
-    let before = registry
-    defer { forgetUncommitted() }
-    do throws(Refusal) {
-      if !dryRun { try refuseUnwritable() }
-      let context = context(for: peer)
-      let decision = try registry.restoration(of: backup, adoptsDevice: adoptsDevice, context)
-      if !dryRun, let refusal = commit(record(decision.changes, at: context.now), &report) { throw refusal }
-      return .init(reply: decision.reply)
-    } catch {
-      registry = before
-      throw error
-    }
+    if !dryRun { try refuseUnwritable() }
+    let context = context(for: peer)
+    let decision = try registry.restoration(of: backup, adoptsDevice: adoptsDevice, context)
+    if !dryRun, let refusal = commit(decision.changes, at: context.now, &report) { throw refusal }
+    return .init(reply: decision.reply)
   }
 }

@@ -25,25 +25,18 @@ extension Writer {
     guard store.condition.refusal == nil, !registry.isSealed else { return }
     do {
       guard registry.isWithoutIdentity else { return completeRecord() }
-      let given = try sources.provision()
+      let given = try surveyor.sources.provision()
       guard given.device != nil || given.items != nil else { return }
       try requireStarted()
       guard try store.beginProvision([given.device, given.items]) else { return }
       ServiceManager.notify(["EXTEND_TIMEOUT_USEC=\(Bound.startExtensionMicroseconds)"])
       let context = context(for: nil)
       let changes = try registry.provision(device: device(given), backup: backup(given), context)
-      let before = registry
-      defer { forgetUncommitted() }
-      if let refusal = commit(record(changes, at: context.now), &report) {
-        registry = before
-        throw refusal
-      }
+      if let refusal = commit(changes, at: context.now, &report) { throw refusal }
       completeRecord()
       report.notices.append(.provisioned)
     } catch {
-      let reason = (error as? Refusal)?.text ?? "\(error)"
-      report.provisionFault = reason
-      report.notices.append(.provisionFailed(reason))
+      report.notices.append(.provisionFailed((error as? Refusal)?.text ?? "\(error)"))
     }
   }
 

@@ -10,9 +10,7 @@ extension Writer {
   /// After any other failure, the next change tries to heal the store: each attempt writes all of it.
   func examine(_ report: inout WriterReport) {
     let before = store.condition
-    activity.enterStorage()
-    store.examine()
-    activity.leaveStorage()
+    activity.inStorage { store.examine() }
     noteCondition(before, &report)
     report.condition = store.condition
     if store.condition != before || store.awaitsDisk { heal(&report) }
@@ -30,11 +28,8 @@ extension Writer {
 
   private func heal(_ report: inout WriterReport) {
     lastHealing = Clock.monotonicMicroseconds
-    activity.enterStorage()
-    let healed = store.heal()
-    activity.leaveStorage()
+    let healed = activity.inStorage { store.heal() }
     report.condition = store.condition
-    report.isStartDue = store.isStartDue
     if var healed {
       healed.use(registry.subordinates)
       registry = healed

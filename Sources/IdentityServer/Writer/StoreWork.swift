@@ -25,10 +25,7 @@ extension Writer {
   private func rotateKey(_ report: inout WriterReport) throws(Refusal) -> Reply {
     let before = store.condition
     defer { noteCondition(before, &report) }
-    activity.enterStorage()
-    defer { activity.leaveStorage() }
-    let source = try store.rotateKey(at: Self.now)
-    report.keySource = source
+    let source = try activity.inStorage { () throws(Refusal) in try store.rotateKey(at: Self.now) }
     report.notices.append(.keyRotated(source))
     return .done(.string(source.rawValue))
   }
@@ -36,22 +33,16 @@ extension Writer {
   /// Records the resumption first: another machine must not go on with the same sessions, even if there can be no event.
   private func resume(_ report: inout WriterReport) throws(Refusal) -> Reply {
     try requireStarted()
-    activity.enterStorage()
-    defer { activity.leaveStorage() }
     report.resumption = try recordResumption()
     guard store.condition.refusal == nil, !registry.isSealed else { return .done }
-    let before = registry
-    guard let refusal = commit(record(before.changesAtResumption, at: Self.now), &report) else { return .done }
-    registry = before
-    throw refusal
+    if let refusal = commit(registry.changesAtResumption, at: Self.now, &report) { throw refusal }
+    return .done
   }
 
   private func protectKey(with key: SealedSecret, _ report: inout WriterReport) throws(Refusal) -> Reply {
     let before = store.condition
     defer { noteCondition(before, &report) }
-    activity.enterStorage()
-    defer { activity.leaveStorage() }
-    try store.protectKey(with: key, at: Self.now)
+    try activity.inStorage { () throws(Refusal) in try store.protectKey(with: key, at: Self.now) }
     report.notices.append(.recoveryKeySet)
     return .done
   }
@@ -60,10 +51,10 @@ extension Writer {
   {
     let before = store.condition
     defer { noteCondition(before, &report) }
-    activity.enterStorage()
-    defer { activity.leaveStorage() }
-    guard let source = try store.recoverKey(with: key, isTrial: isTrial, at: Self.now) else { return .done }
-    report.isStartDue = store.isStartDue
+    let source = try activity.inStorage { () throws(Refusal) in
+      try store.recoverKey(with: key, isTrial: isTrial, at: Self.now)
+    }
+    guard let source else { return .done }
     report.notices.append(.keyRecovered(source))
     return .done(.string(source.rawValue))
   }

@@ -6,22 +6,17 @@ import IdentityWire
 extension Writer {
   /// Reports the running system, once per boot and as soon as the store can be written.
   func reportSystem(_ report: inout WriterReport) {
-    guard !isSystemReported, isStarted, !registry.isSealed, store.condition.refusal == nil else { return }
-    activity.enterStorage()
-    let system = sources.system()
-    activity.leaveStorage()
-    isSystemReported = true
+    guard case .recorded = startup, !registry.isSealed, store.condition.refusal == nil else { return }
+    let system = activity.inStorage { surveyor.sources.system() }
+    startup = .reported
     guard case .known(let release) = system else {
       if case .unknown(let reason) = system { report.notices.append(.systemUnknown(reason)) }
       return
     }
-    let before = registry
     let context = context(for: nil)
     do throws(Refusal) {
-      let changes = try before.systemReport(release, boot: try lifetimes.versionSessionOfSystem(), context)
-      guard !changes.isEmpty, commit(record(changes, at: context.now), &report) != nil else { return }
-      registry = before
-      isSystemReported = false
+      let changes = try registry.systemReport(release, boot: try lifetimes.versionSessionOfSystem(), context)
+      if !changes.isEmpty, commit(changes, at: context.now, &report) != nil { startup = .recorded }
     } catch {
       report.notices.append(.systemUnknown(error.text))
     }

@@ -11,28 +11,15 @@ import Systemd
 final class Writer {
   var store: Store
   var registry: Registry
-  let sources: WriterSources
+  var surveyor: Surveyor
   let activity: WriterActivity
-  private let start: StartFacts
   private(set) var lifetimes: Lifetimes { didSet { surroundings = lifetimes.surroundings } }
   private var surroundings: Surroundings
-  /// Whether startup has finished: the machine was compared with the recorded one, and identifiers that had to be
-  /// renewed are committed.
-  ///
-  /// Before that, requests to the registry are refused. A damaged store counts as finished.
-  private(set) var isStarted = false
-  /// Whether the store has the record of this machine, so that no further comparison is needed.
-  private var isMachineRecorded = false
-  /// Whether the report of the system in this boot is on disk, or cannot be made.
-  var isSystemReported = false
+  var startup: Startup
   private var limits: Limits
   /// The secrets of items that were changed in the batch in flight, by edition.
   private var uncommitted: [UUID: SealedSecret] = [:]
-  /// The users whose ranges of subordinate users are looked up by owner.
-  private(set) var rangeOwners: Set<UInt32> = []
-  /// The manifest folders of the last survey.
-  var surveyed: [String] = []
-  private var entropy = Entropy()
+  private let uuids = FreshUUIDs()
   /// The time of the last attempt to heal the store, in microseconds of the monotonic clock.
   var lastHealing: UInt64?
   /// The party whose request is being decided; the daemon between two requests.
@@ -41,21 +28,19 @@ final class Writer {
   var longJobs = LongJobs()
   /// Whether the loop has its reader of secrets, as far as one can be made.
   var hasReader = false
-  private let inbox: Mailbox<WriterMessage>
   private let outbox: Mailbox<WriterReport>
 
   init(
     store: consuming Store, content: StoreContent, start: StartFacts, lifetimes: Lifetimes,
-    sources: WriterSources, inbox: Mailbox<WriterMessage>, outbox: Mailbox<WriterReport>, activity: WriterActivity
+    sources: WriterSources, outbox: Mailbox<WriterReport>, activity: WriterActivity
   ) {
     self.store = store
     registry = content.registry
-    self.start = start
+    startup = .comparing(start, isServing: false)
     self.lifetimes = lifetimes
     surroundings = lifetimes.surroundings
     limits = start.limits
-    self.sources = sources
-    self.inbox = inbox
+    surveyor = Surveyor(sources)
     self.outbox = outbox
     self.activity = activity
   }
@@ -63,8 +48,7 @@ final class Writer {
   /// Does the work before the first request: compares the machine with the recorded one, reports the system's version,
   /// compares the installed apps with their manifests, and gives the machine its identity.
   func begin(_ folders: [String]) -> WriterReport {
-    var report = WriterReport()
-    report.recoveryKey = RecoveryKeyFacts(set: store.recoveryKeyTime)
+    var report = WriterReport(store: facts)
     compareMachine(&report)
     reportSystem(&report)
     survey(folders, &report) {
@@ -76,13 +60,13 @@ final class Writer {
   }
 
   /// Processes messages until one of them is ``WriterMessage/stop``.
-  func run() {
+  func run(_ inbox: Mailbox<WriterMessage>) {
     var queue = JobQueue()
     var stops = false
     var forgetting: UnusedRemoval?
     // Done here and not in ``begin(_:)``, because only requests for secrets wait for the reader.
     store.measure()
-    var report = WriterReport(storeSize: store.size)
+    var report = WriterReport(store: facts)
     handOverReader(&report)
     outbox.send(report)
     // A store of an earlier release may have a longer history than is kept.
@@ -93,7 +77,7 @@ final class Writer {
       var uses: (apps: Set<Text>, forgetting: ForgetPolicy)?
       var backup: Timestamp?
       var examines = false
-      let knownOwners = rangeOwners.count
+      var hasNewOwner = false
       let isWaiting = queue.isEmpty && !hasSurplus && forgetting == nil && longJobs.jobs.isEmpty
       let messages = inbox.takeAll(waits: isWaiting)
       // A spurious wake-up: the messages of this ring were taken already.
@@ -102,7 +86,7 @@ final class Writer {
         switch message {
         case .job(let job): queue.append(job)
         case .survey(let named): folders = named
-        case .rangeOwner(let user): rangeOwners.insert(user)
+        case .rangeOwner(let user): hasNewOwner = surveyor.add(owner: user) || hasNewOwner
         case .limits(let new): limits = new
         case .proofs(let new): lifetimes.proofs = new
         case .used(let apps, let policy): uses = (apps.union(uses?.apps ?? []), policy)
@@ -127,9 +111,9 @@ final class Writer {
       }
       // Done before the jobs, which may be those of users whose owner becomes known now. Faults are dropped here,
       // because each survey reports them.
-      if rangeOwners.count > knownOwners { readSubordinates(&report) }
+      if hasNewOwner { readSubordinates(&report) }
       if jobs.lazy.compactMap(\.removedApp).contains(where: { registry.apps.hasManifest($0) }) {
-        survey(folders ?? surveyed, &report)
+        survey(folders ?? surveyor.folders, &report)
         folders = nil
       }
       for rest in carryOut(jobs, isShared: queue.isShared, &report) { queue.append(rest) }
@@ -147,13 +131,11 @@ final class Writer {
       if stops { forgetting = nil }
       let isLast = stops && queue.isEmpty && longJobs.jobs.isEmpty
       if isLast {
-        activity.enterStorage()
-        if let failure = store.close() { report.notices.append(.closing(failure)) }
-        activity.leaveStorage()
+        if let failure = activity.inStorage({ store.close() }) { report.notices.append(.closing(failure)) }
         report.hasStopped = true
         ProcessMemory.keepUntilExit(registry)
       }
-      report.recoveryKey = RecoveryKeyFacts(set: store.recoveryKeyTime)
+      report.store = facts
       outbox.send(report)
       if isLast { return }
     }
@@ -168,6 +150,10 @@ final class Writer {
       reader: store.makeItemReader(), keySource: store.keySource, proofKeyCipher: store.makeProofKeyCipher())
   }
 
+  private var facts: WriterReport.StoreFacts {
+    .init(recoveryKeyTime: store.recoveryKeyTime, size: store.size, isStartDue: store.isStartDue)
+  }
+
   // MARK: Start
 
   /// Compares the machine with the recorded one.
@@ -175,29 +161,25 @@ final class Writer {
   /// If identifiers have to be renewed and cannot be, nothing is answered, because the identifiers in force may be
   /// those of another machine.
   private func compareMachine(_ report: inout WriterReport) {
-    guard !isMachineRecorded else { return }
-    let before = registry
+    guard case .comparing(let start, _) = startup else { return }
     let context = context(for: nil)
     do {
-      let changes = try before.changesAtStart(
+      let changes = try registry.changesAtStart(
         on: start.fingerprint, isSealedHere: start.isSealedHere, onMachineChange: start.onMachineChange,
         onHardwareChange: start.onHardwareChange, context)
-      isMachineRecorded = changes.isEmpty
-      if !changes.isEmpty, store.condition.refusal == nil {
-        isMachineRecorded = commit(record(changes, at: context.now), &report) == nil
-        if !isMachineRecorded { registry = before }
-      }
+      let isRecorded =
+        changes.isEmpty || store.condition.refusal == nil && commit(changes, at: context.now, &report) == nil
       let renews = changes.contains { if case .identifierMade = $0 { true } else { false } }
-      isStarted = isMachineRecorded || !renews
-      // A damaged store is served as far as it is proven. Nothing in it can be changed, whichever machine this is.
       switch store.condition {
-      case .damaged, .unreadable: isStarted = true
-      case .writable, .full, .unwritable: break
+      case _ where isRecorded: startup = .recorded
+      // A damaged store is served as far as it is proven. Nothing in it can be changed, whichever machine this is.
+      case .damaged, .unreadable: startup = .comparing(start, isServing: true)
+      case .writable, .full, .unwritable: startup = .comparing(start, isServing: !renews)
       }
     } catch {
-      isStarted = false
+      startup = .comparing(start, isServing: false)
     }
-    report.isStarted = isStarted
+    report.isStarted = startup.isServing
   }
 
   // MARK: Jobs
@@ -252,7 +234,6 @@ final class Writer {
     }
     let failure = commit(recorded, &report)
     if failure == nil { self.registry = consume registry }
-    forgetUncommitted()
     // A change that is not on disk is refused, even if a rule allowed it.
     if let failure {
       outcomes = outcomes.map { $0.refused(failure) } + unfinished.map { .init($0, .failure(failure)) }
@@ -291,11 +272,6 @@ final class Writer {
     }
   }
 
-  /// Applies changes to the writer's registry, and returns each with its event.
-  func record(_ changes: [Change], at now: Timestamp) -> [RecordedChange] {
-    changes.map { record($0, at: now, in: &registry) }
-  }
-
   private func record(_ change: Change, at now: Timestamp, in registry: inout Registry) -> RecordedChange {
     let recorded = registry.record(change, at: now, by: originator)
     registry.apply(recorded)
@@ -303,22 +279,33 @@ final class Writer {
     return recorded
   }
 
+  /// Applies changes to the registry, and commits them with their events in one transaction.
+  ///
+  /// - Returns: nil on success. After a refusal none of the changes is in effect.
+  func commit(_ changes: [Change], at now: Timestamp, _ report: inout WriterReport) -> Refusal? {
+    let before = registry
+    let failure = commit(changes.map { record($0, at: now, in: &registry) }, &report)
+    if failure != nil { registry = before }
+    return failure
+  }
+
   /// Commits changes in one transaction. The report contains them only if they are on disk.
   ///
   /// - Returns: nil on success. After a refusal none of the changes is in effect, and the caller must restore its
   ///   registry.
-  func commit(_ recorded: [RecordedChange], _ report: inout WriterReport) -> Refusal? {
+  private func commit(_ recorded: [RecordedChange], _ report: inout WriterReport) -> Refusal? {
     let before = store.condition
     let events = recorded.events
-    activity.enterStorage()
-    if case .backup(let backup, _)? = longJobs.work { backup.writeAhead(of: recorded, from: store) }
+    if case .backup(let backup, _)? = longJobs.work {
+      activity.inStorage { backup.writeAhead(of: recorded, from: store) }
+    }
     let started = Clock.monotonicMicroseconds
-    let failure = store.commit(recorded, events: events)
-    activity.leaveStorage()
+    let failure = activity.inStorage { store.commit(recorded, events: events) }
+    // The secrets are committed now, or their changes are refused.
+    uncommitted = [:]
     if !recorded.isEmpty {
       let taken = Clock.monotonicMicroseconds - started
       report.commits.append(.init(changes: recorded.count, microseconds: taken, isDone: failure == nil))
-      report.storeSize = store.size
     }
     if failure == nil {
       report.changes = report.changes.isEmpty ? recorded : report.changes + recorded
@@ -336,30 +323,19 @@ final class Writer {
     report.notices.append(.store(.condition(store.condition)))
   }
 
-  /// Forgets the secrets of the batch, which was committed or rolled back.
-  func forgetUncommitted() { uncommitted = [:] }
-
   func requireStarted() throws(Refusal) {
-    guard isStarted else { throw store.condition.refusal ?? .unavailable("startup has not finished") }
+    guard startup.isServing else { throw store.condition.refusal ?? .unavailable("startup has not finished") }
   }
 
   func refuseUnwritable() throws(Refusal) {
     if let refusal = store.condition.refusal { throw refusal }
   }
 
-  /// Draws a random UUID.
-  private func fresh() throws(Refusal) -> UUID {
-    do {
-      return UUID(high: try entropy.next(), low: try entropy.next()).stamped(version: 4)
-    } catch {
-      throw .broken("no random bytes from the kernel: \(error)")
-    }
-  }
-
   /// Records that the machine goes on from a snapshot, with random bytes that no other machine has.
   func recordResumption() throws(Refusal) -> Resumption {
-    entropy.forgetReserve()
-    let resumption = try store.resume(as: try fresh())
+    uuids.forgetReserve()
+    let value = try uuids.next(.random)
+    let resumption = try activity.inStorage { () throws(Refusal) in try store.resume(as: value) }
     lifetimes.resumption = resumption
     return resumption
   }
@@ -369,9 +345,9 @@ final class Writer {
   func context(for peer: Peer?) -> Context {
     Context(
       peer: peer, in: surroundings, limits: limits,
-      random: { () throws(Refusal) in try self.fresh() },
+      random: { () throws(Refusal) in try self.uuids.next(.random) },
       machine: { (scope) throws(Refusal) in
-        switch self.sources.machine() {
+        switch self.surveyor.sources.machine() {
         case .known(let identifier): return self.lifetimes.device(scope, on: identifier)
         case .unknown(let reason):
           self.outbox.send(WriterReport(notices: [.noMachineIdentifier(reason, by: self.originator)]))

@@ -54,7 +54,9 @@ final class WriterChannel {
   func takeReports() -> [WriterReport] { outbox.takeAll(waits: false) }
 
   /// Starts the writer's thread.
-  func start(_ writer: sending Writer) throws(SystemError) { thread = try Thread(named: "writer") { writer.run() } }
+  func start(_ writer: sending Writer) throws(SystemError) {
+    thread = try Thread(named: "writer") { [inbox] in writer.run(inbox) }
+  }
 
   /// Waits until the writer's thread has ended.
   func join() { if let thread = thread.take() { thread.join() } }

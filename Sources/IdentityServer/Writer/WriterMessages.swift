@@ -144,6 +144,16 @@ struct WriterReport: Sendable {
     let isDone: Bool
   }
 
+  /// The facts about the store that `status` and `stats` show.
+  struct StoreFacts: Sendable {
+    /// The time at which the recovery key was set; nil if there is none.
+    let recoveryKeyTime: Timestamp?
+    /// The size of the store in bytes, when it was last measured.
+    let size: Int64
+    /// Whether only a new start of the daemon can make the store writable, and would do so.
+    let isStartDue: Bool
+  }
+
   /// The durable changes in order, to be applied to the committed registry.
   var changes: [RecordedChange] = []
   /// The events of these changes.
@@ -158,16 +168,10 @@ struct WriterReport: Sendable {
   var reopened: Reopened?
   /// The resumption that sessions depend on from now on; nil if unchanged.
   var resumption: Resumption?
-  /// The reason why the machine could not be given its identity at this start; nil if it was, or needed none.
-  var provisionFault: String?
-  /// The source of the master key after a rotation; nil if unchanged.
-  var keySource: KeySource?
-  /// The recovery key; nil if the report is not about the store.
-  var recoveryKey: RecoveryKeyFacts?
   /// The condition of the store; nil if unchanged.
   var condition: StoreCondition?
-  /// Whether only a new start of the daemon can make the store writable, and would do so.
-  var isStartDue = false
+  /// The store after these changes; nil in a report that only has notices.
+  var store: StoreFacts?
   /// The result of a survey; nil if there was none.
   var survey: Survey?
   /// The ranges of subordinate users; nil if they were not read.
@@ -176,8 +180,6 @@ struct WriterReport: Sendable {
   var isStarted: Bool?
   /// The transactions since the last report, in order.
   var commits: [Commit] = []
-  /// The size of the store in bytes; nil if it was not measured.
-  var storeSize: Int64?
   /// The last heartbeat received.
   var heartbeat: UInt64?
   /// Whether the store is closed and the thread ends.
@@ -190,12 +192,6 @@ struct Reopened: Sendable {
   let reader: ItemReader?
   let keySource: KeySource?
   let proofKeyCipher: ProofKeyCipher?
-}
-
-/// The facts about the recovery key that `status` shows.
-struct RecoveryKeyFacts: Sendable {
-  /// The time at which the recovery key was set; nil if there is none.
-  let set: Timestamp?
 }
 
 /// A notice from the writer that the loop logs.
@@ -273,6 +269,20 @@ package struct WriterSources: Sendable {
   }
 }
 
+/// The progress of startup. A damaged store is served without the record of this machine.
+enum Startup {
+  /// The store has no record of this machine yet. Requests to the registry are served unless identifiers have to be
+  /// renewed first.
+  indirect case comparing(StartFacts, isServing: Bool)
+  /// The store has the record of this machine.
+  case recorded
+  /// The report of the system in this boot is on disk too, or cannot be made.
+  case reported
+
+  /// Whether requests to the registry are served.
+  var isServing: Bool { if case .comparing(_, let isServing) = self { isServing } else { true } }
+}
+
 /// The facts with which a start compares the machine with the recorded one.
 struct StartFacts: Sendable {
   let fingerprint: MachineFingerprint
@@ -286,9 +296,14 @@ struct StartFacts: Sendable {
 ///
 /// A slow disk is not a hung daemon, and a restart would not help.
 final class WriterActivity: Sendable {
-  private let inStorage = Atomic<Bool>(false)
+  private let flag = Atomic<Bool>(false)
 
-  func enterStorage() { inStorage.store(true, ordering: .relaxed) }
-  func leaveStorage() { inStorage.store(false, ordering: .relaxed) }
-  var isInStorage: Bool { inStorage.load(ordering: .relaxed) }
+  var isInStorage: Bool { flag.load(ordering: .relaxed) }
+
+  /// Runs a closure that may wait for storage.
+  func inStorage<Result, Failure>(_ body: () throws(Failure) -> Result) throws(Failure) -> Result {
+    flag.store(true, ordering: .relaxed)
+    defer { flag.store(false, ordering: .relaxed) }
+    return try body()
+  }
 }
