@@ -3,10 +3,7 @@
 package struct Registry: Equatable, Sendable {
   /// The installed apps by ID.
   package private(set) var apps = AppTable()
-  /// The last use of each app without a manifest.
-  private var uses = DividedDictionary<Text, AppUse>()
-  /// The newest day on which the daemon ran; nil before the first day is recorded.
-  package private(set) var day: AppUse?
+  private var uses = UseTable()
   /// The history of stored identifiers, including those in force.
   package private(set) var history = History()
   /// The ranges of subordinate users and their owners.
@@ -69,6 +66,9 @@ package struct Registry: Equatable, Sendable {
   /// Whether the store is sealed. A sealed store takes no further change, and the next start is a first start.
   package var isSealed: Bool { settings?.content.isSealed ?? false }
 
+  /// The newest day on which the daemon ran; nil before the first day is recorded.
+  package var day: AppUse? { uses.day }
+
   /// Returns the last recorded use of an app; nil if none is recorded.
   package func use(of app: Text) -> AppUse? { uses[app] }
 
@@ -114,7 +114,7 @@ extension Registry {
     case .appReplaced(let replacement): replace(replacement)
     case .appUsed(let id, let use): uses[id] = use
     case .appUseForgotten(let id): uses[id] = nil
-    case .dayBegan(let new): day = new
+    case .dayBegan(let new): uses.day = new
     case .identifierMade(let identifier):
       history.end(identifier.scope, .init(time: identifier.created, cause: identifier.cause))
       history.append(identifier)
@@ -189,7 +189,7 @@ extension Registry {
     if kinds.contains(.settings) { settings = nil }
     if kinds.contains(.proofs) { settings.change { $0.proofKeys = [] } }
     if kinds.contains(.apps) { apps = AppTable() }
-    if kinds.contains(.uses) { (uses, day) = (DividedDictionary(), nil) }
+    if kinds.contains(.uses) { uses = UseTable() }
     if kinds.contains(.identifiers) { history = History() }
     if kinds.contains(.devices) { devices = DeviceList() }
     if kinds.contains(.fleet) { fleetPart = nil }

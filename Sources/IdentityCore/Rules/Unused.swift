@@ -16,6 +16,19 @@ package struct AppUse: Equatable, Sendable {
   }
 }
 
+/// The days of use, which are counted from one to the next.
+struct UseTable: Equatable, Sendable {
+  /// The newest day on which the daemon ran; nil before the first day is recorded.
+  var day: AppUse?
+  private var last = DividedDictionary<Text, AppUse>()
+
+  /// The last use of an app without a manifest; nil if none is recorded.
+  subscript(_ app: Text) -> AppUse? {
+    get { last[app] }
+    set { last[app] = newValue }
+  }
+}
+
 /// The condition of `app forget` for several apps.
 package struct AppCondition: Equatable, Sendable {
   /// The minimum number of days without use; nil for any.
