@@ -300,19 +300,39 @@ package struct TurnBound: Sendable {
     requests: 16, connections: 8, microseconds: 50, readLength: 4_096, pieceLength: 8_192)
 }
 
-/// The bounds that an administrator can set in `[Limits]` (identityd.conf(5)).
-package struct Limits: Equatable, Sendable {
+/// The bounds of the connections.
+package struct ConnectionLimits: Equatable, Sendable {
   /// The maximum number of connections.
   ///
   /// Each connection takes a descriptor, and each process with connections takes one more. The shipped unit allows
   /// 65,536 descriptors.
-  package var connections = 4_096
+  package var total = 4_096
   /// The maximum number of connections of a principal other than root: a quarter of all.
   ///
   /// It takes at least four principals to use all connections.
-  package var connectionsPerUser = 1_024
-  /// The number of `connections` reserved for root, so that an administrator always gets in.
-  package var reservedConnections = 16
+  package var perUser = 1_024
+  /// The number of connections reserved for root, so that an administrator always gets in.
+  package var reserved = 16
+
+  /// Returns the number of connections of all principals together at which a principal gets no further one.
+  package func most(for principal: Principal) -> Int { principal.isTrusted ? total : total - reserved }
+}
+
+/// The bounds of the items. All of an item but the secret is held in memory.
+package struct ItemLimits: Equatable, Sendable {
+  /// The most that all apps may have together. The items of a forgotten app remain.
+  package var total = ItemTable.Usage(items: 1_000_000, bytes: 4_294_967_296)
+  /// The most that an app with a manifest, or a system service, may have.
+  ///
+  /// The secrets count, and so does the rest of each item.
+  package var perApp = ItemTable.Usage(items: 1_000, bytes: 4_194_304)
+  /// The most that a principal's apps without a manifest may have together.
+  package var perUser = ItemTable.Usage(items: 4_000, bytes: 16_777_216)
+}
+
+/// The bounds that an administrator can set in `[Limits]` (identityd.conf(5)).
+package struct Limits: Equatable, Sendable {
+  package var connections = ConnectionLimits()
   /// The percentage of connections, subscribers, apps and items that is held in reserve.
   ///
   /// The reserve is for system users, and for principals that hold none yet.
@@ -337,20 +357,7 @@ package struct Limits: Equatable, Sendable {
   package var subscribers = 1_024
   /// The maximum number of subscribers of a principal other than root: a quarter.
   package var subscribersPerUser = 256
-  /// The maximum number of items of all apps together. All of an item but the secret is held in memory.
-  package var items = 1_000_000
-  /// The maximum size of all items together, in bytes. The items of a forgotten app remain.
-  package var itemBytes = 4_294_967_296
-  /// The maximum number of items of an app with a manifest, or of a system service.
-  package var itemsPerApp = 1_000
-  /// The maximum size of the items of an app with a manifest, or of a system service, in bytes.
-  ///
-  /// The secrets count, and so does the rest of each item, which is held in memory.
-  package var itemBytesPerApp = 4_194_304
-  /// The maximum number of items of a principal's apps without a manifest together.
-  package var itemsPerUser = 4_000
-  /// The maximum size of the items of a principal's apps without a manifest together, in bytes.
-  package var itemBytesPerUser = 16_777_216
+  package var items = ItemLimits()
   /// The maximum number of apps without a manifest in total.
   package var apps = 16_384
   /// The maximum number of apps without a manifest of one principal. The principal chooses the names of these apps.

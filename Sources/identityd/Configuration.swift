@@ -45,11 +45,11 @@ struct Configuration: Equatable {
     let search = ConfigurationSearch(name: "identityd.conf", folders: folders)
     let loaded = try Loaded(search, file: file, limit: Bound.fileLength)
     let configuration = loaded.configuration
-    if configuration.limits.reservedConnections >= configuration.limits.connections {
+    let connections = configuration.limits.connections
+    if connections.reserved >= connections.total {
       throw ConfigurationFailure(
         place: "[Limits]",
-        reason:
-          "Connections= must be greater than the \(configuration.limits.reservedConnections) reserved for root"
+        reason: "Connections= must be greater than the \(connections.reserved) reserved for root"
       )
     }
     return loaded

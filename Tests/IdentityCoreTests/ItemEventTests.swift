@@ -42,8 +42,8 @@ struct ItemEventTests {
   func `refused requests and requests without an effect take no sequence number`(command: RegistryCommand) throws {
     var life = Life.withThreeApps()
     try life.ask(.add("s"), as: orgA)
-    life.limits.itemBytesPerApp = 20
-    life.limits.itemBytesPerUser = 20
+    life.limits.items.perApp.bytes = 20
+    life.limits.items.perUser.bytes = 20
     let last = life.registry.lastEvent
     _ = try? life.ask(command, as: orgA)
     #expect(life.registry.lastEvent == last)

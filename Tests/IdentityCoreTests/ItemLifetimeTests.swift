@@ -102,7 +102,7 @@ struct ItemLifetimeTests {
 
   @Test func `the end of an installation makes room in the quota`() throws {
     var life = Life()
-    life.limits.itemsPerApp = 1
+    life.limits.items.perApp.items = 1
     try life.ask(.add("s", whileInstalled: true), as: alice)
     try life.ask(.forget(app: "user:1000"), as: alice)
     try life.ask(.add("t"), as: alice)

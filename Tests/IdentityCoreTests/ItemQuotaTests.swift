@@ -17,10 +17,10 @@ private func isPrincipal(_ holder: String) -> Bool { holder.hasPrefix("uid ") }
 /// Returns a `Life` with three apps and these limits for each holder of items.
 private func life(items: Int = 2, bytes: Int = 1_000_000) -> Life {
   var life = Life.withThreeApps()
-  life.limits.itemsPerApp = items
-  life.limits.itemBytesPerApp = bytes
-  life.limits.itemsPerUser = items
-  life.limits.itemBytesPerUser = bytes
+  life.limits.items.perApp.items = items
+  life.limits.items.perApp.bytes = bytes
+  life.limits.items.perUser.items = items
+  life.limits.items.perUser.bytes = bytes
   return life
 }
 
@@ -106,7 +106,7 @@ struct ItemNumberQuotaTests {
   func `a lowered limit deletes nothing, and existing items can be replaced`(limit: Int) throws {
     var life = life(items: 3)
     for service in ["s", "t", "u"] as [Text] { try life.ask(.add(service), as: orgA) }
-    life.limits.itemsPerApp = limit
+    life.limits.items.perApp.items = limit
     #expect(life.refusal(of: .add("v"), as: orgA) == tooMany("org.a", limit))
     for command in [.put("s"), .put("s", "a", "longer"), .update("t", label: "l"), .read("u"), .find(), .delete("s")]
       as [RegistryCommand]
@@ -131,7 +131,7 @@ struct ItemByteQuotaTests {
       let command = RegistryCommand.storeItem(given.name, given.secret, given.description, replaces: put)
       var life = life(bytes: size - 1)
       #expect(life.refusal(of: command, as: orgA) == tooLarge("org.a", size - 1))
-      life.limits.itemBytesPerApp = size
+      life.limits.items.perApp.bytes = size
       try life.ask(command, as: orgA)
       #expect(life.registry.items.total.bytes == size)
       #expect(life.registry.items.all.map(\.size) == [size])
@@ -167,10 +167,10 @@ struct ItemByteQuotaTests {
     try life.ask(.add("t"), as: orgA)
     let full = life.registry.items.total.bytes
     for limit in [full, full - 1, 0] {
-      life.limits.itemBytesPerApp = limit
+      life.limits.items.perApp.bytes = limit
       #expect(life.refusal(of: command, as: orgA) == (more ? tooLarge("org.a", limit) : nil))
     }
-    life.limits.itemBytesPerApp = full + 3
+    life.limits.items.perApp.bytes = full + 3
     #expect(life.refusal(of: command, as: orgA) == nil)
   }
 
@@ -269,7 +269,7 @@ struct ItemShareTests {
 
   @Test func `subordinate users share the quota of their owner`() throws {
     var life = Life()
-    life.limits.itemsPerUser = 10
+    life.limits.items.perUser.items = 10
     life.registry.use(Self.subordinates)
     for number in 0..<10 as Range<UInt32> {
       try life.ask(.add("s"), as: Peer(userID: 100_000 + number, groupID: 1, processID: 1, isAdmin: false))
@@ -285,15 +285,15 @@ struct ItemShareTests {
 
   @Test func `one principal may have at most half of the items and bytes, and the system the reserve`() throws {
     var life = Life.withThreeApps()
-    life.limits.items = 20
+    life.limits.items.total.items = 20
     for number in 0..<9 { try life.ask(.add(Text("\(number)")), as: alice) }
     #expect(life.refusal(of: .add("9"), as: alice) == tooMany("uid 1000", 9))
     for number in 0..<3 { try life.ask(.add(Text("\(number)")), as: bob) }
     #expect(life.refusal(of: .add("9"), as: bob)?.isLimit == true)
     for number in 0..<8 { try life.ask(.add(Text("\(number)")), as: orgA) }
     #expect(life.refusal(of: .add("9"), as: orgA)?.isLimit == true)
-    life.limits.items = 1_000
-    life.limits.itemBytes = life.registry.items.total.bytes + 100
+    life.limits.items.total.items = 1_000
+    life.limits.items.total.bytes = life.registry.items.total.bytes + 100
     #expect(life.refusal(of: .add("9"), as: alice)?.isLimit == true)
     #expect(life.refusal(of: .add("9"), as: orgA) == nil)
     // Replacing an item with a smaller one is always allowed.

@@ -38,8 +38,8 @@ struct ItemRegressionTests {
   private func life() -> Life {
     var life = Life()
     life.install(["org.a": Manifest("org.v", groups: ["org.b"]), "org.b": Manifest("org.w")])
-    life.limits.itemsPerApp = 1
-    life.limits.itemBytesPerApp = 20
+    life.limits.items.perApp.items = 1
+    life.limits.items.perApp.bytes = 20
     return life
   }
 

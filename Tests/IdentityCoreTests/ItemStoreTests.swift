@@ -190,7 +190,7 @@ struct ItemFirstUseTests {
   func `a refused request installs nothing`(command: RegistryCommand) throws {
     var life = Life()
     try life.ask(.add("s", in: "user:1000"), as: root)
-    life.limits.itemBytesPerUser = 12
+    life.limits.items.perUser.bytes = 12
     let before = life.registry
     #expect(life.refusal(of: command, as: alice) != nil)
     #expect(throws: Refusal.self) { try life.ask(command, as: alice) }

@@ -78,7 +78,7 @@ struct LeftThingsTests {
     var life = Life()
     // More than one step deletes.
     let count = Bound.forgottenTogether + 1
-    life.limits.itemsPerUser = 2 * count
+    life.limits.items.perUser.items = 2 * count
     for number in 1...count {
       _ = life.answer("item put service=s account=a\(number) data=eA== this-device-only=yes", as: alice)
     }

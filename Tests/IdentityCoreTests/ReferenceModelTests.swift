@@ -53,10 +53,10 @@ private struct Session {
 
   init(_ seed: UInt64) throws {
     random = SeededGenerator(seed)
-    life.limits.itemsPerApp = 6
-    life.limits.itemBytesPerApp = 200
-    life.limits.itemsPerUser = 6
-    life.limits.itemBytesPerUser = 200
+    life.limits.items.perApp.items = 6
+    life.limits.items.perApp.bytes = 200
+    life.limits.items.perUser.items = 6
+    life.limits.items.perUser.bytes = 200
     model.itemQuota = (6, 200)
     try changeManifests()
   }

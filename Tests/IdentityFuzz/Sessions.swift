@@ -357,10 +357,10 @@ struct World {
   private func context(_ peer: Peer?) -> Context {
     let (numbers, machine, secrets) = (numbers, machine, secrets)
     var limits = Limits()
-    limits.itemsPerApp = 4
-    limits.itemBytesPerApp = 1_024
-    limits.itemsPerUser = 4
-    limits.itemBytesPerUser = 1_024
+    limits.items.perApp.items = 4
+    limits.items.perApp.bytes = 1_024
+    limits.items.perUser.items = 4
+    limits.items.perUser.bytes = 1_024
     return Context(
       peer: peer, in: surroundings, limits: limits,
       random: { () throws(Refusal) in numbers.next() },

@@ -124,9 +124,9 @@ struct ConnectionTableTests {
   @Test func `row 27: a user's limit does not affect other users, and root has only the total limit`() throws {
     let table = ConnectionTable()
     var limits = Limits()
-    limits.connections = 6
-    limits.reservedConnections = 2
-    limits.connectionsPerUser = 3
+    limits.connections.total = 6
+    limits.connections.reserved = 2
+    limits.connections.perUser = 3
     for _ in 0..<3 { _ = try table.insert(descriptor(), peer: peer(1)) }
     #expect(table.refusal(of: 1, limits) != nil)
     #expect(table.refusal(of: 2, limits) == nil)
@@ -141,8 +141,8 @@ struct ConnectionTableTests {
   @Test func `a connected user gets at most its share of the free connections, without the reserve`() throws {
     let table = ConnectionTable()
     var limits = Limits()
-    limits.connections = 116
-    limits.connectionsPerUser = 100
+    limits.connections.total = 116
+    limits.connections.perUser = 100
     limits.reservePercent = 20
     // All users together may have 100 connections, 80 of them without the reserve. A single user may
     // have half of the 80.
@@ -210,7 +210,7 @@ struct ConnectionTableTests {
   @Test func `the principals at each bound are counted, without root`() throws {
     let table = ConnectionTable()
     var limits = Limits()
-    limits.connectionsPerUser = 2
+    limits.connections.perUser = 2
     limits.changesPerUser = 2
     limits.outputPerUser = 100
     let connections = try [0, 0, 1, 1, 2].map { try table.insert(descriptor(), peer: peer($0)) }
@@ -230,7 +230,7 @@ struct ConnectionTableTests {
   @Test func `a place that is given back can be taken again`() throws {
     let table = ConnectionTable()
     var limits = Limits()
-    limits.connectionsPerUser = 1
+    limits.connections.perUser = 1
     let connection = try table.insert(descriptor(), peer: peer(1))
     #expect(table.refusal(of: 1, limits) != nil)
     table.remove(connection)

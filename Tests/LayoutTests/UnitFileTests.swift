@@ -99,14 +99,14 @@ struct UnitFileTests {
   /// `identityd(8)` and <doc:0046-hardening> list the uses in the same order.
   private var bounded: [(what: String, bytes: Int)] {
     let limits = Limits()
-    let users = limits.connections / limits.connectionsPerUser
+    let users = limits.connections.total / limits.connections.perUser
     // A growing array may reserve twice the size of its contents.
     let buffers = 2 * (limits.lineLength + limits.outputPerConnection)
     return [
-      ("items", limits.itemBytes + limits.items * 8_192),
+      ("items", limits.items.total.bytes + limits.items.total.items * 8_192),
       ("identifiers", (limits.history + 2 * (limits.apps + Bound.manifests)) * 1_024),
-      ("connections", limits.connections * buffers),
-      ("replies that the kernel holds", limits.connections * 212_992),
+      ("connections", limits.connections.total * buffers),
+      ("replies that the kernel holds", limits.connections.total * 212_992),
       ("backups", (Bound.backups + 2) * Bound.backupLength),
       ("tokens", Bound.tokens * (Bound.tokenLength + 512)),
       ("releases and claims", (Bound.releases + Bound.claims) * 256),

@@ -90,8 +90,8 @@ struct ControlConnections {
   /// The bounds, which are of the same kinds as those of identityd.
   private static let limits: Limits = {
     var limits = Limits()
-    limits.connections = Bound.controlConnections
-    limits.connectionsPerUser = Bound.controlConnectionsPerUser
+    limits.connections.total = Bound.controlConnections
+    limits.connections.perUser = Bound.controlConnectionsPerUser
     return limits
   }()
 
@@ -100,17 +100,17 @@ struct ControlConnections {
 
   /// Refuses a further connection that the bounds forbid.
   ///
-  /// As in identityd, the last ``Limits/reservedConnections`` are for root, and a principal has its fair share of the
+  /// As in identityd, the last ``ConnectionLimits/reserved`` are for root, and a principal has its fair share of the
   /// others.
   func check(_ peer: Principal, usesReserve: Bool) throws(Refusal) {
     let limits = Self.limits
-    let open = peer.isTrusted ? limits.connections : limits.connections - limits.reservedConnections
+    let open = limits.connections.most(for: peer)
     guard all.count < open else {
       throw .busy("there are \(all.count) connections, which is the limit; try again later")
     }
     guard !peer.isTrusted, let own = counts[peer] else { return }
     let share = limits.share(
-      of: open, atMost: limits.connectionsPerUser, used: all.count, own: own, principals: counts.count,
+      of: open, atMost: limits.connections.perUser, used: all.count, own: own, principals: counts.count,
       usesReserve: usesReserve)
     guard own < share else { throw .busy("\(peer) has \(own) connections and may have no more now") }
   }

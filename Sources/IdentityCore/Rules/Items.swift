@@ -258,8 +258,8 @@ extension Registry {
     guard item.attributes.count <= Bound.attributesPerItem else {
       throw .limit("an item has at most \(Bound.attributesPerItem) attributes")
     }
-    guard items.total.items < limits.items || before != nil,
-      items.total.bytes + item.size <= limits.itemBytes || item.size <= before?.size ?? 0
+    guard items.total.items < limits.items.total.items || before != nil,
+      items.total.bytes + item.size <= limits.items.total.bytes || item.size <= before?.size ?? 0
     else {
       throw .limit(
         "all apps together have reached the limit of items ([Limits] Items=, ItemBytes=); delete items first")
@@ -269,44 +269,37 @@ extension Registry {
     let replaced = before.flatMap { self.holder(of: $0.owner) == holder ? $0 : nil }
     if let replaced { usage.remove(replaced) }
     usage.add(item)
-    let room = room(for: holder, limits)
+    let (room, settings) = room(for: holder, limits)
     guard usage.items <= room.items || replaced != nil else {
       throw .limit(
-        "\(holder) may have \(room.items) items at most now ([Limits] \(room.settings.items)); delete items first")
+        "\(holder) may have \(room.items) items at most now ([Limits] \(settings.items)); delete items first")
     }
     guard usage.bytes <= room.bytes || item.size <= replaced?.size ?? 0 else {
       throw .limit(
-        "the items of \(holder) may have \(room.bytes) bytes at most now ([Limits] \(room.settings.bytes)); "
+        "the items of \(holder) may have \(room.bytes) bytes at most now ([Limits] \(settings.bytes)); "
           + "delete items first"
       )
     }
   }
 
-  /// The number and total size of items that a holder may have, and the settings with these bounds.
-  private struct ItemRoom {
-    var items: Int
-    var bytes: Int
-    let settings: (items: String, bytes: String)
-  }
-
-  /// Returns the room of a holder. A principal with items may have its fair share of the part that is not reserved.
+  /// Returns the most that a holder may have, and the settings with these bounds. A principal with items may have its
+  /// fair share of the part that is not reserved.
   ///
   /// The reserve is for a principal's first item.
-  private func room(for holder: Holder, _ limits: Limits) -> ItemRoom {
-    guard case .principal = holder else {
-      return ItemRoom(
-        items: limits.itemsPerApp, bytes: limits.itemBytesPerApp, settings: ("ItemsPerApp=", "ItemBytesPerApp="))
+  private func room(for holder: Holder, _ limits: Limits) -> (
+    most: ItemTable.Usage, settings: (items: String, bytes: String)
+  ) {
+    let bounds = limits.items
+    guard case .principal = holder else { return (bounds.perApp, ("ItemsPerApp=", "ItemBytesPerApp=")) }
+    var most = bounds.perUser
+    let (own, all) = (items.usage(of: holder), items.total)
+    if own.items > 0 {
+      most.items = limits.share(
+        of: bounds.total.items, atMost: most.items, used: all.items, own: own.items, principals: items.principals)
+      most.bytes = limits.share(
+        of: bounds.total.bytes, atMost: most.bytes, used: all.bytes, own: own.bytes, principals: items.principals)
     }
-    var room = ItemRoom(
-      items: limits.itemsPerUser, bytes: limits.itemBytesPerUser,
-      settings: ("Items=, ItemsPerUser=", "ItemBytes=, ItemBytesPerUser="))
-    let own = items.usage(of: holder)
-    guard own.items > 0 else { return room }
-    room.items = limits.share(
-      of: limits.items, atMost: room.items, used: items.total.items, own: own.items, principals: items.principals)
-    room.bytes = limits.share(
-      of: limits.itemBytes, atMost: room.bytes, used: items.total.bytes, own: own.bytes, principals: items.principals)
-    return room
+    return (most, ("Items=, ItemsPerUser=", "ItemBytes=, ItemBytesPerUser="))
   }
 }
 

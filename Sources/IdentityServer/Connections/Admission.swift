@@ -139,7 +139,7 @@ final class Admission {
   /// refusal would be the credential, and the unit would start with it.
   private func isAdmittedAllTheSame(_ socket: borrowing Descriptor, _ peer: Peer) -> Bool {
     guard peer.userID == 0, !peer.place.isContained,
-      connections.count < limits.connections + Bound.credentialConnections
+      connections.count < limits.connections.total + Bound.credentialConnections
     else { return false }
     return CredentialRequest(of: socket) != nil
   }

@@ -170,12 +170,11 @@ final class ConnectionTable {
 
   /// Returns the reason why a peer gets no further connection; nil if there is room.
   ///
-  /// The last ``Limits/reservedConnections`` are for root. ``Limits/reservePercent`` of the others are for system users
+  /// The last ``ConnectionLimits/reserved`` are for root. ``Limits/reservePercent`` of the others are for system users
   /// and for principals without a connection.
   func refusal(of peer: HeldPeer, _ limits: Limits) -> ConnectionRefusal? {
     let principal = peer.principal
-    let open = principal.isTrusted ? limits.connections : limits.connections - limits.reservedConnections
-    guard count < open else {
+    guard count < limits.connections.most(for: principal) else {
       return ConnectionRefusal(
         .connections, .busy("there are \(count) connections, which is the limit; try again later"), of: principal)
     }
@@ -192,7 +191,7 @@ final class ConnectionTable {
     guard own > 0 else { return false }
     return own
       >= limits.share(
-        of: limits.connections - limits.reservedConnections, atMost: limits.connectionsPerUser, used: count, own: own,
+        of: limits.connections.most(for: share.principal), atMost: limits.connections.perUser, used: count, own: own,
         principals: present, usesReserve: usesReserve)
   }
 
