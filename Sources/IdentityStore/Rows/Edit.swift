@@ -256,29 +256,27 @@ struct Edit {
     try insert(settings, authenticator)
   }
 
-  /// Writes the row of `store`, replacing the existing one.
+  /// Writes the row of `store`, replacing the existing one. Inlined, because a call would copy the ledger, a kilobyte.
   ///
   /// - Parameter previous: the committed ledger; nil if the table `store` is still empty.
+  @inline(__always)
   mutating func finish(after previous: Ledger?, _ authenticator: borrowing Authenticator) throws(DatabaseError) {
     if let own = previous?.row.written {
       try tables.store.find(own, at: 1)
     } else if let previous {
-      write(previous)
+      writer.row.begin(tables.store.table)
+      previous.row.append(to: &writer.row)
       guard try tables.store.find(.integer(1), into: &found, authenticator) != nil, writer.row.bytes == found.bytes
       else { throw .unproven(Table.store.name, .integer(1)) }
     }
-    write(ledger)
+    writer.row.begin(tables.store.table)
+    ledger.row.append(to: &writer.row)
     if previous == nil {
       _ = try tables.store.insert(&writer.row, authenticator)
     } else {
       _ = try tables.store.replace(&writer.row, authenticator)
     }
     ledger.row.written = writer.row
-  }
-
-  private mutating func write(_ ledger: Ledger) {
-    writer.row.begin(tables.store.table)
-    ledger.row.append(to: &writer.row)
   }
 
   /// Replaces the row with the same key, or inserts the first one.
