@@ -119,21 +119,25 @@ final class Connection {
 
   /// Whether the connection is at rest: nothing is in progress or pending, and there is no subscription.
   ///
-  /// Unread input in the socket does not count as pending.
+  /// Unread input in the socket does not count as pending. Inlined, because every request runs this code.
+  @inline(__always)
   var isAtRest: Bool { isQuiet && !isSubscribed }
 
   /// Whether the connection is at rest, apart from a subscription.
+  @inline(__always)
   private var isQuiet: Bool { !hasInput && !hasOutput && session.isAtRest && !place.isQueued }
 
   /// Reads the input that has arrived, with one system call.
   ///
   /// - Returns: the number of bytes in the buffer, 0 at the end of the stream; nil if nothing has arrived.
+  @inline(__always)
   func receive(into buffer: borrowing ByteBuffer, atMost limit: Int) throws(SystemError) -> Int? {
+    let looksForDescriptors = readiness.looksForDescriptors
     var isCut = false
     let count: Int?
     do {
       count =
-        readiness.looksForDescriptors
+        looksForDescriptors
         ? try descriptor.receive(into: buffer, atMost: limit, isCut: &isCut)
         : try descriptor.receive(into: buffer, atMost: limit)
     } catch  where error.code == ECONNRESET {
@@ -141,7 +145,7 @@ final class Connection {
       count = 0
     }
     readiness.noteRead(count, of: min(limit, buffer.count), isCut: isCut)
-    if readiness.looksForDescriptors, readiness.noteDescriptors(isCut, most: Bound.readingsBeforeRefusal) {
+    if looksForDescriptors, readiness.noteDescriptors(isCut, most: Bound.readingsBeforeRefusal) {
       let isRefused = descriptor.refuseDescriptors()
       readiness.noteRefusal(isRefused)
     }

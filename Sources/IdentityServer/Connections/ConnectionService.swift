@@ -125,6 +125,7 @@ final class ConnectionService: TurnService {
   /// Takes in what the kernel reports of a connection, and serves the connection in its turn.
   ///
   /// - Parameter isTurn: whether it is the connection's turn now.
+  @inline(__always)
   func takeIn(_ interest: ReadinessSet.Interest, of connection: Connection, isTurn: Bool) {
     guard !connection.session.isParked else { return }
     if interest.hasAny(of: .input) { connection.readiness.noteInput() }
@@ -136,6 +137,7 @@ final class ConnectionService: TurnService {
   }
 
   /// Serves a connection in its turn: reads its input if allowed, and carries out its requests.
+  @inline(__always)
   func serve(_ connection: Connection) {
     if connection.session.isDraining { return closer.drain(connection, through: received) }
     let isAtRest = connection.isAtRest

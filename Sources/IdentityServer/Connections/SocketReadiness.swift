@@ -8,12 +8,14 @@ struct SocketReadiness {
   private(set) var hasInput = true
   /// Whether a read may return fewer bytes than are there; see ``ReadinessSet/Interest/exceptional``.
   private var stopsEarly = false
-  private var descriptors = DescriptorsAlong.possible(reads: 0)
+  private var descriptors = DescriptorsAlong.possible
+  /// The number of reads so far. Counted only in the state `possible`.
+  private var reads = 0
 
   /// The states of the check for descriptors that come with the bytes.
   private enum DescriptorsAlong {
-    /// None has come with this many reads.
-    case possible(reads: Int)
+    /// None has come so far.
+    case possible
     /// The kernel refuses descriptors from the client, but input sent earlier is not all read yet.
     case refused
     case none
@@ -22,7 +24,7 @@ struct SocketReadiness {
   }
 
   /// Whether a read has to look for descriptors that come with the bytes, which costs more.
-  var looksForDescriptors: Bool { if case .none = descriptors { false } else { true } }
+  var looksForDescriptors: Bool { descriptors != .none }
 
   /// Takes in that there may be input to read.
   mutating func noteInput() { hasInput = true }
@@ -47,9 +49,9 @@ struct SocketReadiness {
   mutating func noteDescriptors(_ isCut: Bool, most: Int) -> Bool {
     switch descriptors {
     case .possible where isCut: descriptors = .always
-    case .possible(let reads):
-      descriptors = .possible(reads: reads + 1)
-      return reads + 1 == most
+    case .possible:
+      reads += 1
+      return reads == most
     case .refused where !hasInput: descriptors = .none
     case .refused, .none, .always: break
     }

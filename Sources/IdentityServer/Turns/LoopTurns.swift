@@ -126,17 +126,26 @@ final class LoopTurns {
     }
   }
 
+  @inline(__always)
   private func takeIn(_ ready: ReadinessSet.Ready, isTurn: Bool) {
     if let connection = connections[ConnectionToken(rawValue: ready.token)] {
-      return service.takeIn(ready.interest, of: connection, isTurn: isTurn)
+      service.takeIn(ready.interest, of: connection, isTurn: isTurn)
+    } else {
+      takeInOther(ready.token)
     }
-    switch ready.token {
+  }
+
+  /// Takes in an event of another descriptor than a connection's. Not inlined, because its exclusivity checks would be
+  /// made for each event.
+  @inline(never)
+  private func takeInOther(_ token: UInt64) {
+    switch token {
     case LoopToken.listener: arrivals.note()
     case LoopToken.reports: answers.take()
     case LoopToken.sources: loop.wake()
     case LoopToken.mounts: lifeCycle.noteMount()
     case LoopToken.proofs: writer.inTurn { proofs.takeAnswers() }
-    default: if let key = LoopToken.process(of: ready.token) { processes.noteEnd(of: key) }
+    default: if let key = LoopToken.process(of: token) { processes.noteEnd(of: key) }
     }
   }
 
