@@ -13,7 +13,6 @@ package struct AttestationSettings: Equatable, Sendable {
   /// The ranges of user IDs of regular users and of services.
   package var ranges = UserRanges()
 
-  /// Creates the settings as shipped.
   package init() {}
 }
 

@@ -12,7 +12,6 @@ package struct RosterDigest: Equatable, Sendable {
   /// The bytes for all buckets: the field of a message.
   package private(set) var bytes = [UInt8](repeating: 0, count: buckets * width)
 
-  /// Creates the summary of no records.
   package init() {}
 
   /// Reads the field of a message; nil for another length.

@@ -369,7 +369,6 @@ package struct Limits: Equatable, Sendable {
   /// The bound is needed because an app may forget itself as often as it likes.
   package var historyPerUser = 1_000
 
-  /// Creates the default limits.
   package init() {}
 
   /// Returns how much of a resource one principal may hold now: its fair share, but no more than the bound for each.

@@ -31,7 +31,6 @@ package struct Day: Hashable, Comparable, Sendable {
   /// Creates a day from the number of days since 1970-01-01.
   package init(number: Int64) { self.number = number }
 
-  /// Creates the day of a point in time.
   package init(of moment: Timestamp) {
     number = moment.milliseconds.flooredQuotientAndRemainder(dividingBy: 86_400_000).0
   }

@@ -40,7 +40,6 @@ package struct Store: ~Copyable, Sendable {
   package struct Options: Equatable, Sendable {
     /// The size of the WAL at which it is checkpointed, in bytes.
     package var checkpointSize = 4_194_304
-    /// Creates the options as shipped.
     package init() {}
   }
 

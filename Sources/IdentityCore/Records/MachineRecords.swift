@@ -11,7 +11,6 @@ package struct StoredSettings: StoredRecord, Equatable {
 
   package init() {}
 
-  /// Creates the settings of a new store.
   package init(machine: MachineRecord) { self.machine = machine }
 
   /// `machine_recorded` distinguishes a recorded machine without any mark from no recorded machine.

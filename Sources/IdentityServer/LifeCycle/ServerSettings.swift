@@ -31,7 +31,6 @@ package struct ServerSettings: Equatable, Sendable {
   /// The policy for a credential of a unit that is not stored.
   package var missingCredential = MissingCredential.fail
 
-  /// Creates the settings as shipped.
   package init() {}
 
   /// The settings about peers.
