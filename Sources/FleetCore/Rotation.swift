@@ -244,7 +244,12 @@ extension Member {
 
   /// Takes a key for another device, which has been sealed.
   mutating func granted(_ tag: DeviceTag, _ message: SignedMessage, isLive: Bool, _ actions: inout [Action]) {
-    guard isLive, isSufficient(message, at: tag) else { return }
+    guard isLive else { return }
+    guard isSufficient(message, at: tag) else {
+      // The device has written in another epoch meanwhile, or this one has made another key, which is still to be handed.
+      if !rotation.grants.isSettled(Grantee(tag: tag)) { rotation.grants.postpone(Grantee(tag: tag), &actions) }
+      return
+    }
     actions.append(.publish(.grant(membership.account, tag), message))
     rotation.grants.published(Grantee(tag: tag), &actions)
   }

@@ -50,6 +50,20 @@ struct RotationTests {
     #expect(talk.tell(.notWritten(try draft(talk))) == ["wake grant 2 1000...2000"])
   }
 
+  @Test func `a key that was outdated while it was sealed is followed by the present one`() throws {
+    var (talk, number) = try Conversation.rotated()
+    let tag = talk.speakers[1].tag
+    #expect(talk.tell(.woke(.grant(tag))).last == "grant 1 \(number) in 1")
+    guard case .arrived(_, .message(let message), _) = try talk.grant(to: 1, number, by: 0) else {
+      throw Rejection.kind
+    }
+    let made = try #require(talk.tell(.rotate(without: [])).last?.firstMatch(of: /^make epoch (\d+)$/)).1
+    let next = try #require(UInt32(made))
+    talk.tell(.entered(Epoch(number: next, former: number, made: next)))
+    #expect(talk.tell(.wrote(tag, message)) == ["wake grant 1 1000...2000"])
+    #expect(talk.tell(.woke(.grant(tag))).last == "grant 1 \(next) in 1")
+  }
+
   @Test func `the keys of a large account are handed out within ten seconds, to the latest records first`() throws {
     let others = 500
     var talk = try Conversation(others: others)
