@@ -237,8 +237,8 @@ sanitizer_reports() {
 readonly TRIALS=(
   SoakTests PowerCutTests StorageSweepTests KillTests ReferenceModelTests RandomSessionTests AccessTableTests
   ConfusedNameTests FailingDiskTests ReusedNumberTests BitFlipTests OriginalOrderTests LibrarySecrecyTests
-  LogExaminationTests DamageModelTests AgreementTests TwinTrialTests JoinTrialTests RotationTrialTests FleetKillTests
-  FleetTrialTests
+  LogExaminationTests DamageModelTests AgreementTests TwinTrialTests JoinTrialTests RotationTrialTests
+  EarlierReleaseTests FleetKillTests FleetTrialTests
 )
 
 # Runs tests of a scratch path. Does not use `swift test`, because parallel runs of it read files that another run is
