@@ -123,7 +123,7 @@ let package = Package(
     .target(name: "Attestation", dependencies: ["IdentityCore", "LinuxSystem", "Systemd"], swiftSettings: fast),
 
     // The state machine of a client's connection, for each socket of this project.
-    .target(name: "Sessions", dependencies: ["LinuxSystem"], swiftSettings: fast),
+    .target(name: "Sessions", dependencies: ["IdentityCore", "LinuxSystem"], swiftSettings: fast),
 
     // The fleet's connections.
     .target(name: "Mosquitto", dependencies: ["CMosquitto", "LinuxSystem"], swiftSettings: strict),
@@ -227,7 +227,8 @@ let package = Package(
     .testTarget(
       name: "ProofsTests", dependencies: ["IdentityWire", "Proofs", "TestSupport"],
       swiftSettings: strict),
-    .testTarget(name: "SessionsTests", dependencies: ["LinuxSystem", "Sessions"], swiftSettings: strict),
+    .testTarget(
+      name: "SessionsTests", dependencies: ["IdentityCore", "LinuxSystem", "Sessions"], swiftSettings: strict),
     .testTarget(name: "LinuxSystemTests", dependencies: ["LinuxSystem", "TestSupport"], swiftSettings: strict),
     .testTarget(name: "ClientSecretsTests", dependencies: ["ClientSecrets", "LinuxSystem"], swiftSettings: strict),
     .testTarget(

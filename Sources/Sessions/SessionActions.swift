@@ -1,23 +1,17 @@
+package import IdentityCore
 import LinuxSystem
 
 // The actions of a session: the next step in the input, and the end of a turn.
 
 extension Session {
   /// A step that the server carries out before it asks for the next one.
-  @usableFromInline package enum Step: Equatable, Sendable {
+  package enum Step: Equatable, Sendable {
     /// Carries out the request in a range of the input, which has no end of line. The next one begins at an index.
     case carryOut(Range<Int>, next: Int)
-    /// Refuses the input, and carries nothing more out; the session closes.
-    case refuse(InputFault)
+    /// Answers input of which no request can be made, and carries nothing more out; the session closes.
+    case refuse(Refusal)
     /// Waits for more input, or for the end of an answer.
     case wait
-  }
-
-  /// The reasons to refuse input of which no request can be made.
-  @usableFromInline package enum InputFault: Equatable, Sendable {
-    case tooLong
-    /// The first message of another protocol: a JSON object, whose end is a NUL and not the end of a line.
-    case json
   }
 
   /// Returns the next step in the input.
@@ -33,12 +27,13 @@ extension Session {
     guard hasRoom else { return .wait }
     guard let end = input.firstIndex(of: UInt8(ascii: "\n"), from: max(start, searched)) else {
       searched = input.count
-      if input.count - start >= limit { return refuse(.tooLong) }
-      if requests == 0, start < input.count, input[start] == UInt8(ascii: "{") { return refuse(.json) }
+      if input.count - start >= limit { return refuse(.tooLong(limit: limit)) }
+      // The first message of another protocol: a JSON object, whose end is a NUL and not the end of a line.
+      if requests == 0, start < input.count, input[start] == UInt8(ascii: "{") { return refuse(.syntax(.json)) }
       return .wait
     }
     searched = 0
-    guard end - start < limit else { return refuse(.tooLong) }
+    guard end - start < limit else { return refuse(.tooLong(limit: limit)) }
     let hasReturn = end > start && input[end - 1] == UInt8(ascii: "\r")
     return .carryOut(start..<(hasReturn ? end - 1 : end), next: end + 1)
   }
@@ -50,10 +45,10 @@ extension Session {
   @inlinable package func mayHaveRequest(in count: Int) -> Bool { searched < count }
 
   /// Refuses input, after all earlier answers.
-  private mutating func refuse(_ fault: InputFault) -> Step {
+  private mutating func refuse(_ refusal: Refusal) -> Step {
     guard !isAtWriter else { return .wait }
     close()
-    return .refuse(fault)
+    return .refuse(refusal)
   }
 
   /// The actions that can end a turn of a connection.

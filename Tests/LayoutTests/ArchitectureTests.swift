@@ -18,7 +18,7 @@ struct ArchitectureTests {
       "Synchronization",
     ],
     "Attestation": ["Glibc", "IdentityCore", "LinuxSystem", "Systemd"],
-    "Sessions": ["LinuxSystem"],
+    "Sessions": ["IdentityCore", "LinuxSystem"],
     "Mosquitto": ["CMosquitto", "Glibc", "LinuxSystem"],
     "FleetSeal": ["FleetWire", "IdentityCore", "CSodium"],
     "IdentityServer": [

@@ -1,3 +1,4 @@
+import IdentityCore
 import Testing
 
 @testable import Sessions
@@ -334,7 +335,7 @@ extension SessionTests {
   @Test(arguments: ["0123456789abcdef", "0123456789abcdef\n", "ping\n0123456789abcdef"])
   func `a line that is too long closes the connection`(text: String) {
     var session = Session()
-    #expect(steps(&session, text).last == .refuse(.tooLong) && session.isClosing)
+    #expect(steps(&session, text).last == .refuse(.tooLong(limit: 16)) && session.isClosing)
     #expect(session.conclusion(hasUnsentOutput: true, hasMoreWork: false, stop: .running) == .rest)
     #expect(session.conclusion(hasUnsentOutput: false, hasMoreWork: false, stop: .running) == .end)
   }
@@ -352,12 +353,12 @@ extension SessionTests {
     session.sendJob(last: nil)
     #expect(steps(&session, text) == [.wait] && !session.isClosing)
     session.finishJob()
-    #expect(steps(&session, text) == [.refuse(.tooLong)] && session.isClosing)
+    #expect(steps(&session, text) == [.refuse(.tooLong(limit: 16))] && session.isClosing)
   }
 
   @Test func `a JSON object is refused as the first message only`() {
     var session = Session()
-    #expect(steps(&session, "{\"a\":1}\0") == [.refuse(.json)] && session.isClosing)
+    #expect(steps(&session, "{\"a\":1}\0") == [.refuse(.syntax(.json))] && session.isClosing)
     var other = Session()
     #expect(steps(&other, "ping\n{\"a\":1}\0") == [.carryOut(0..<4, next: 5), .wait])
     #expect(steps(&other, "{\"a\":1}\0") == [.wait] && !other.isClosing)

@@ -151,8 +151,7 @@ package final class ControlSocket {
         var request = connection.take(line, upTo: next)
         defer { request.wipe() }
         if !request.isEmpty { reply(to: request, on: connection) }
-      case .refuse(let fault):
-        let refusal: Refusal = fault == .json ? .syntax(.json) : .tooLong(limit: Self.longestLine)
+      case .refuse(let refusal):
         send(connection) { refusal.append(to: &$0) }
         return
       case .wait: return

@@ -235,8 +235,8 @@ final class ConnectionService: TurnService {
         start = next
         budget -= 1
         if connection.session.hasSecret { sendSecret(connection) }
-      case .refuse(let fault):
-        dispatcher.refuse(fault, connection)
+      case .refuse(let refusal):
+        dispatcher.refuse(refusal, connection)
         return start
       case .wait: return start
       }

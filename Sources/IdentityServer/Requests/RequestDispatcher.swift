@@ -182,12 +182,7 @@ final class RequestDispatcher {
   }
 
   /// Answers input of which no request can be made.
-  func refuse(_ fault: Session.InputFault, _ connection: Connection) {
-    let refusal: Refusal =
-      switch fault {
-      case .tooLong: .tooLong(limit: connection.share.limits.lineLength)
-      case .json: .syntax(.json)
-      }
+  func refuse(_ refusal: Refusal, _ connection: Connection) {
     refusal.append(to: &connection.output)
     measurements.countAnswer(to: Measurements.noVerb, refusal.code)
   }
