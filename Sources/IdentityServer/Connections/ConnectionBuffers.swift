@@ -1,6 +1,3 @@
-import IdentityCore
-import LinuxSystem
-
 /// The bytes on their way through a connection. They take memory only while there are any.
 struct ConnectionBuffers {
   /// Bytes with a stored answer to whether there are any, because a check of the array would cost as much as all other

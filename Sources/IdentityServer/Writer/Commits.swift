@@ -1,7 +1,7 @@
 import IdentityStore
 import LinuxSystem
 
-/// What the writer has committed, which is applied to every part of the loop before its answers are sent.
+/// The writer's commits, which are applied to every part of the loop before the answers after them are sent.
 final class Commits {
   private let state: CommittedState
   private let known: KnownAnswers
