@@ -9,7 +9,7 @@ package struct Arguments: Sendable {
   /// The positional words after the verb.
   package let operands: [Text]
   private let attributes: [(name: Text, value: Text)]
-  private let secrets: [(name: Text, value: SealedSecret)]
+  private var secrets: [(name: Text, value: SealedSecret)] = []
 
   /// Checks the words after the verb and encrypts the secrets among them.
   ///
@@ -19,14 +19,33 @@ package struct Arguments: Sendable {
   /// - Throws: `badArgument` for a missing or surplus operand, and for an unknown, missing or repeated attribute.
   ///   Also the refusal of a secret.
   init(
-    _ parser: borrowing WordParser, behind count: Int, of verb: Verb, in line: borrowing Span<UInt8>,
+    _ parser: borrowing WordParser, behind count: Int, of verb: Verb.Declaration, in line: borrowing Span<UInt8>,
     secrets intake: any SecretIntake
+  ) throws(Refusal) {
+    var words: [SecretWord] = []
+    try self.init(parser, behind: count, of: verb, in: line, leaving: &words)
+    for (name, word) in words {
+      secrets.append((name, try Self.encrypt(word, named: name, of: verb, parser, in: line, intake)))
+    }
+  }
+
+  /// The name of a secret, and its word in the line.
+  package typealias SecretWord = (name: Text, word: WordParser.Word)
+
+  /// Checks the words after the verb, and leaves the secrets among them in the line.
+  ///
+  /// - Parameters:
+  ///   - count: the number of positional words that belong to the verb.
+  ///   - secretWords: gets the secrets.
+  /// - Throws: `badArgument` for a missing or surplus operand, and for an unknown, missing or repeated attribute.
+  package init(
+    _ parser: borrowing WordParser, behind count: Int, of verb: Verb.Declaration, in line: borrowing Span<UInt8>,
+    leaving secretWords: inout [SecretWord]
   ) throws(Refusal) {
     self.verb = verb.words
     isPrivate = verb.isPrivate
     var operands: [Text] = []
     var attributes: [(name: Text, value: Text)] = []
-    var secretWords: [(name: Text, word: WordParser.Word)] = []
     operands.reserveCapacity(verb.operands.count)
     var position = 0
     for word in parser.words {
@@ -67,13 +86,8 @@ package struct Arguments: Sendable {
         || secretWords.contains { required.isMeant(by: $0.name.bytes) }
       guard isGiven else { throw .badArgument(verb: verb.words, .missingAttribute(required.name)) }
     }
-    var secrets: [(name: Text, value: SealedSecret)] = []
-    for (name, word) in secretWords {
-      secrets.append((name, try Self.encrypt(word, named: name, of: verb, parser, in: line, intake)))
-    }
     self.operands = operands
     self.attributes = attributes
-    self.secrets = secrets
   }
 
   private static func isYesOrNo(_ value: borrowing Span<UInt8>) -> Bool {
@@ -86,7 +100,7 @@ package struct Arguments: Sendable {
 
   /// Encrypts a secret directly from the line, so that this module keeps no copy of the secret.
   private static func encrypt(
-    _ word: WordParser.Word, named name: Text, of verb: Verb, _ parser: borrowing WordParser,
+    _ word: WordParser.Word, named name: Text, of verb: Verb.Declaration, _ parser: borrowing WordParser,
     in line: borrowing Span<UInt8>, _ intake: any SecretIntake
   ) throws(Refusal) -> SealedSecret {
     var fits = true
@@ -263,7 +277,7 @@ extension Arguments {
   }
 }
 
-extension Verb {
+extension Verb.Declaration {
   /// Returns the refusal of a word that the verb does not take.
   ///
   /// If the verb takes a secret or a token, the word may be that secret or token, which the client forgot to quote or
@@ -274,7 +288,7 @@ extension Verb {
   }
 
   /// Checks the part of an attribute's name that the client chooses.
-  fileprivate func check(_ name: Text, against declared: Attribute) throws(Refusal) {
+  fileprivate func check(_ name: Text, against declared: Verb.Attribute) throws(Refusal) {
     guard let suffix = declared.suffix else { return }
     let chosen = Array(name.bytes.dropFirst(declared.name.utf8.count))
     guard (1...Bound.attributeNameLength).contains(chosen.count) else {

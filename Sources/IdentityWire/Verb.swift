@@ -146,24 +146,10 @@ package final class Verb: Sendable {
     }
   }
 
-  /// The words of the verb, in lower case with one space between them.
-  package let words: String
-  /// The positional words after the verb, in order.
-  package let operands: [Operand]
-  /// The attributes that the verb takes, in any order.
-  package let attributes: [Attribute]
+  /// Everything about the verb but its access and its command.
+  package let declaration: Declaration
   /// The peers that may use the verb.
   package let access: Access
-  /// The effect of the verb, in one sentence.
-  package let summary: String
-  /// The content of the answer.
-  package let answer: Answer
-  /// The loss that the verb causes for good. Each row of the table has to state it.
-  package let loss: Loss
-  /// Requests with their answers.
-  package let examples: [Example]
-  /// Whether error texts must not repeat any word of the request.
-  let isPrivate: Bool
   /// Makes the command from checked arguments.
   package let command: @Sendable (Arguments) throws(Refusal) -> Command
 
@@ -173,20 +159,29 @@ package final class Verb: Sendable {
     summary: String, answer: Answer, loss: Loss, examples: [Example],
     command: @escaping @Sendable (Arguments) throws(Refusal) -> Command
   ) {
-    self.words = words
-    self.operands = operands
-    self.attributes = attributes
+    declaration = Declaration(
+      words: words, operands: operands, attributes: attributes, summary: summary, answer: answer, loss: loss,
+      examples: examples)
     self.access = access
-    self.summary = summary
-    self.answer = answer
-    self.loss = loss
-    self.examples = examples
     self.command = command
-    isPrivate = operands.contains(where: \.isPrivate)
   }
 
-  /// The verb with its operands and attributes, as the manual writes it: `get uuid [count=N] [version=4|7]`.
-  package var usage: String { Self.usage(of: words, operands, attributes) }
+  /// The words of the verb; see ``Declaration/words``.
+  package var words: String { declaration.words }
+  /// The positional words after the verb, in order.
+  package var operands: [Operand] { declaration.operands }
+  /// The attributes that the verb takes, in any order.
+  package var attributes: [Attribute] { declaration.attributes }
+  /// The effect of the verb, in one sentence.
+  package var summary: String { declaration.summary }
+  /// The content of the answer.
+  package var answer: Answer { declaration.answer }
+  /// The loss that the verb causes for good.
+  package var loss: Loss { declaration.loss }
+  /// Requests with their answers.
+  package var examples: [Example] { declaration.examples }
+  /// The verb with its operands and attributes; see ``Declaration/usage``.
+  package var usage: String { declaration.usage }
 
   /// Returns words with operands and attributes, as the manual writes them.
   package static func usage(of words: String, _ operands: [Operand], _ attributes: [Attribute]) -> String {

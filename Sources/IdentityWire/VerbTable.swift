@@ -71,7 +71,8 @@ package struct VerbTable: Sendable {
     guard verb.access != .admin || peer.isAdmin else {
       throw .denied(app: peer.app, userID: peer.userID, grant: "admin rights for '\(verb.words)'")
     }
-    return try verb.command(try Arguments(parser, behind: match.count, of: verb, in: line, secrets: secrets))
+    return try verb.command(
+      try Arguments(parser, behind: match.count, of: verb.declaration, in: line, secrets: secrets))
   }
 
   /// Finds the verb at the beginning of a line. The longest match wins.
@@ -142,15 +143,6 @@ package struct VerbTable: Sendable {
 }
 
 extension VerbTable {
-  /// Returns the verbs whose words begin with the given words, or all verbs if no words are given.
-  package static func verbs(beginningWith words: [Text]) -> [Verb] {
-    let wanted = words.map { $0.bytes.map(lowercased) }
-    return verbs.filter { verb in
-      let own = verb.words.utf8.split(separator: UInt8(ascii: " "))
-      return own.count >= wanted.count && zip(own, wanted).allSatisfy { $0.elementsEqual($1) }
-    }
-  }
-
   /// Returns the verb of a request from its words, or nil if there is no such verb.
   package static func verb(of words: [String]) -> Verb? {
     let heads = words.filter { !WordEncoder.looksLikeAttribute(Array($0.utf8)) }.prefix(2).map { $0.lowercased() }
@@ -161,18 +153,6 @@ extension VerbTable {
   ///
   /// - Throws: `unknownVerb` if no verb begins with the words.
   package static func help(_ words: [Text]) throws(Refusal) -> Reply {
-    let found = verbs(beginningWith: words)
-    guard !found.isEmpty else { throw .unknownVerb(Text(words.map(\.description).joined(separator: " "))) }
-    var reply = Reply()
-    for verb in found {
-      reply.row()
-      reply.word(.string(verb.words))
-      reply.attribute("usage", .string(verb.usage))
-      reply.attribute("access", .string(verb.access.rawValue))
-      reply.attribute("summary", .string(verb.summary))
-    }
-    reply.ok()
-    reply.word(.number(Int64(found.count)))
-    return reply
+    try Reply.help(words, of: verbs.map { ($0.declaration, $0.access) })
   }
 }

@@ -129,7 +129,7 @@ extension WordParser {
   /// so no other copy is made.
   ///
   /// - Returns: the length of the value, or nil if the value does not fit. Only a part of the value is written then.
-  func copyValue(of word: Word, in line: borrowing Span<UInt8>, to output: inout MutableSpan<UInt8>) -> Int? {
+  package func copyValue(of word: Word, in line: borrowing Span<UInt8>, to output: inout MutableSpan<UInt8>) -> Int? {
     var length = 0
     var index = word.value.lowerBound
     while index < word.value.upperBound {

@@ -32,8 +32,19 @@ package struct ClientCommand: Sendable {
     self.answer = answer
   }
 
+  /// Declares a request to the fleet's service as a command. Everything that is not given is that of the request.
+  private static func request(
+    _ verb: ControlVerb, _ operands: [Verb.Operand]? = nil, attributes: [Verb.Attribute]? = nil,
+    summary: String? = nil, loss: Verb.Loss? = nil, answer: Verb.Answer? = nil
+  ) -> ClientCommand {
+    let verb = verb.declaration
+    return ClientCommand(
+      verb.words, operands ?? verb.operands, attributes ?? verb.attributes, summary: summary ?? verb.summary,
+      loss: loss ?? verb.loss, isForFleet: true, answer: answer ?? verb.answer)
+  }
+
   /// Every command, in the order of the manual.
-  package static let all = [
+  package static let all: [ClientCommand] = [
     ClientCommand(
       "monitor", [.any("TOPIC")], summary: "Write the events of these topics, or of all topics, as they happen.",
       loss: .nothing),
@@ -90,29 +101,18 @@ package struct ClientCommand: Sendable {
     ClientCommand(
       "check", summary: "Without a VALUE: examine the daemon and the system, and show commands that repair faults.",
       loss: .nothing),
-    ClientCommand(
-      "account create", [.required("NAME")],
-      summary: "Make an account of the fleet, with this device as its first member.", loss: .nothing, isForFleet: true,
-      answer: .nothing),
-    ClientCommand(
-      "account invite",
+    .request(.create),
+    .request(
+      .invite, attributes: [],
       summary: "Invite a device with a code, or write an invitation into a file. A person with either can join.",
       loss: .askIfMore("The content of this file is lost:"),
-      isForFleet: true,
       answer: .object(.init([.word("code").optional], [.time("expires"), .word("password").optional]))),
-    ClientCommand(
-      "account join", [.optional("CODE")], summary: "Join an account with a code, or by the invitation in a file.",
-      loss: .nothing,
-      isForFleet: true, answer: .object(.init([], [.word("account").optional, .number("devices").optional]))),
-    ClientCommand(
-      "account leave", summary: "Leave the account; the other devices remove this one from their lists.",
-      loss: .ask("This device leaves its account, and forgets its keys and all other devices."), isForFleet: true,
-      answer: .object(.init([], [.boolean("pending").optional]))),
-    ClientCommand(
-      "account rotate", [], [.init("without", "UUID[,UUID...]")],
-      summary: "Replace the key of the account; the removed devices do not get it.",
-      loss: .ask("Earlier invitations end, and the devices of without= are removed from the account."),
-      isForFleet: true, answer: .object(.init([], [.word("password").optional]))),
+    .request(
+      .join, [.optional("CODE")], attributes: [],
+      summary: "Join an account with a code, or by the invitation in a file.",
+      answer: .object(.init([], [.word("account").optional, .number("devices").optional]))),
+    .request(.leave),
+    .request(.rotate),
     ClientCommand(
       "fleet setup", [.required("BROKER")],
       summary: "Name a broker to the fleet's service, have the service try the broker, and enable the service.",
@@ -121,48 +121,27 @@ package struct ClientCommand: Sendable {
         ifGiven: ["--create", "--join", "--file"],
         .object(.init([], [.word("account").optional, .number("devices").optional])),
         otherwise: .object(.init([], [.word("outcome"), .word("configuration"), .word("reason").optional])))),
-    ClientCommand(
-      "fleet status", summary: "Show the state of the fleet's service, or with --key the reports of a site's devices.",
-      loss: .nothing,
-      isForFleet: true, answer: .either(ifGiven: ["--key"], .list(report), otherwise: .properties(state))),
-    ClientCommand(
-      "fleet peers",
-      summary: "Ask the other devices of the account whether they are connected, and show those that are.",
-      loss: .nothing,
-      isForFleet: true, answer: .list(.init([.uuid("uuid")], [.word("name")]))),
-    ClientCommand(
-      "fleet sync", summary: "Read the messages of the account at the broker now.", loss: .nothing, isForFleet: true,
-      answer: .nothing),
-    ClientCommand(
-      "fleet keys",
+    .request(
+      .status, summary: "Show the state of the fleet's service, or with --key the reports of a site's devices.",
+      answer: .either(ifGiven: ["--key"], .list(report), otherwise: .properties(ControlVerb.state))),
+    .request(
+      .peers, summary: "Ask the other devices of the account whether they are connected, and show those that are."),
+    .request(.sync),
+    .request(
+      .proofKeys, attributes: [],
       summary: "Write the public proof keys of each device of the account, or of a site, for relying parties.",
-      loss: .nothing, isForFleet: true,
       answer: .object(.init([], [.number("devices"), .number("emptied"), .number("refused")]))),
     ClientCommand(
       "fleet keygen", [.required("site|sender"), .optional("NAME")],
       summary: "Make the keys of a site or of a sender, and show the setting for its devices.", loss: .nothing,
       isForFleet: true,
       answer: .object(.init([.word("setting")]))),
-    ClientCommand(
-      "fleet credentials", [], [.init("previous", "yes|no")],
-      summary: "Show the user and the password of the account at a broker.", loss: .nothing, isForFleet: true,
+    .request(
+      .credentials, summary: "Show the user and the password of the account at a broker.",
       answer: .either(
         ifGiven: ["--previous"], .list(.init([], [.word("password")])),
         otherwise: .object(.init([], [.word("user"), .word("password")])))),
   ]
-
-  /// The state of the fleet's service in an answer.
-  private static let state = Verb.Line(
-    [],
-    [.word("state")]
-      + [
-        "broker", "reason", "next", "password", "signer", "keys", "removed", "superseded", "join", "join-reason",
-        "invitation", "newcomer", "second-newcomer", "other-key",
-      ].map { .word($0).optional }
-      + ["twin", "alone"].map { .boolean($0).optional }
-      + ["connected", "rotations", "earlier-releases", "other-keys", "held", "dropped", "foreign", "beyond-bound"].map {
-        .number($0).optional
-      })
 
   /// A report in an answer.
   private static let report = Verb.Line(

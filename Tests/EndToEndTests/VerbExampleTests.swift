@@ -63,6 +63,15 @@ struct VerbExampleTests {
     }
   }
 
+  /// Runs the examples of the fleet's service in order against one service, whose broker does not exist.
+  @Test func `the answers of the fleet's service match the examples of its requests`() throws {
+    let device = try FleetUnderTest("Broker=mqtt://127.0.0.1:1")
+    for example in ControlVerb.allCases.flatMap(\.declaration.examples) {
+      let answer = try device.ask(example.request)
+      #expect(difference(answer, example.reply) == nil, "\(example.request)")
+    }
+  }
+
   /// Runs the examples of a family with `identityctl --json`, in order against one daemon.
   @Test(.enabled(if: isRoot, "some examples are for admins"), arguments: VerbTable.families.map(\.name))
   func `the JSON of every example has the names and types of the schema`(name: String) throws {
@@ -87,6 +96,7 @@ struct VerbExampleTests {
   }
 
   @Test func `every verb has an example`() {
-    for verb in VerbTable.verbs { #expect(!verb.examples.isEmpty, "\(verb.words)") }
+    let verbs = VerbTable.verbs.map(\.declaration) + ControlVerb.allCases.map(\.declaration)
+    for verb in verbs { #expect(!verb.examples.isEmpty, "\(verb.words)") }
   }
 }

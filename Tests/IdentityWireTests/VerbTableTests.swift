@@ -44,12 +44,51 @@ struct VerbTableTests {
   }
 
   @Test func `every verb is found by its own words and shown by help`() throws {
-    for verb in VerbTable.verbs {
-      #expect(
-        VerbTable.verbs(beginningWith: verb.words.split(separator: " ").map { Text(String($0)) }).first?.words
-          == verb.words)
+    try expectHelp(of: VerbTable.verbs.map(\.words), in: VerbTable.help)
+  }
+
+  @Test func `every verb of the fleet's service is found by its own words and shown by help`() throws {
+    try expectHelp(of: ControlVerb.allCases.map(\.rawValue), in: ControlVerb.help)
+    for verb in ControlVerb.allCases {
+      let line = verb.rawValue.uppercased()
+      #expect(try match(line + " x=1 y") == (verb, line.split(separator: " ").count))
+      #expect(verb.declaration.words == verb.rawValue)
     }
-    #expect(VerbTable.verbs(beginningWith: []).count == VerbTable.verbs.count)
+  }
+
+  @Test(arguments: [
+    ("account", "unknown verb \"account\""), ("fleet rename", "unknown verb \"fleet\""),
+    ("ping", "unknown verb \"ping\""), ("help\u{212A}", "unknown verb \"help\u{212A}\""),
+    ("\(String(repeating: "x", count: 40)) y", "unknown verb \"…\""),
+  ])
+  func `a verb that the fleet's service does not have is refused`(line: String, expected: String) {
+    do throws(Refusal) {
+      Issue.record("\(line) was taken for \(try match(line))")
+    } catch {
+      #expect(error.code == .unknownVerb && error.text.hasPrefix(expected), "\(error.text)")
+    }
+  }
+
+  private func match(_ line: String) throws(Refusal) -> (verb: ControlVerb, count: Int) {
+    let bytes = Array(line.utf8)
+    var parser = WordParser()
+    do throws(SyntaxFault) { try parser.parse(bytes.span) } catch { throw .syntax(error) }
+    return try ControlVerb.match(parser, in: bytes.span)
+  }
+
+  /// Expects that `help` shows all verbs, and with the words of a verb its row first.
+  private func expectHelp(of verbs: [String], in help: ([Text]) throws(Refusal) -> Reply) throws {
+    func shown(_ words: [Text]) throws -> String {
+      var bytes: [UInt8] = []
+      try help(words).append(to: &bytes)
+      return String(decoding: bytes, as: UTF8.self)
+    }
+    #expect(try shown([]).hasSuffix("\nOK \(verbs.count)\n"))
+    for verb in verbs {
+      let quote = verb.contains(" ") ? "\"" : ""
+      let words = verb.split(separator: " ").map { Text($0.uppercased()) }
+      #expect(try shown(words).hasPrefix("* \(quote)\(verb)\(quote) usage="), "\(verb)")
+    }
   }
 
   @Test(arguments: [

@@ -8,10 +8,10 @@ import Testing
   /// Whether to rewrite the generated parts instead of comparing them.
   private let updates = ProcessInfo.processInfo.environment["IDENTITYD_UPDATE_MANUAL"] != nil
 
-  /// The verb list in mdoc(7).
-  private var verbs: String {
+  /// Returns a list of verbs in mdoc(7).
+  private func list(of verbs: [Verb.Declaration]) -> String {
     var text = ".Bl -tag -width Ds\n"
-    for verb in VerbTable.verbs {
+    for verb in verbs {
       text += ".It Ic \(escaped(verb.words))"
       // Not `Op`, which would enclose the rest of its line.
       for operand in verb.operands {
@@ -81,7 +81,12 @@ import Testing
 
   @Test(arguments: ["packaging/man/identityctl.1", "packaging/man/identityd-protocol.7"])
   func `the manual lists the verbs of the table`(path: String) throws {
-    try compare(verbs, with: "VERBS", in: path)
+    try compare(list(of: VerbTable.verbs.map(\.declaration)), with: "VERBS", in: path)
+  }
+
+  @Test func `the manual of the fleet's service lists the requests of the table`() throws {
+    let verbs = list(of: ControlVerb.allCases.map(\.declaration))
+    try compare(verbs, with: "REQUESTS", in: "packaging/man/identity-fleet.8")
   }
 
   @Test func `the manual lists the metrics of the table`() throws {

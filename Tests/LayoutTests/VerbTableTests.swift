@@ -8,15 +8,20 @@ struct VerbTableLayoutTests {
     #expect(Set(VerbTable.verbs.map(\.words)).count == VerbTable.verbs.count)
   }
 
+  /// The verbs of both daemons.
+  private var verbs: [Verb.Declaration] {
+    VerbTable.verbs.map(\.declaration) + ControlVerb.allCases.map(\.declaration)
+  }
+
   @Test func `a summary is one sentence that fits a line`() {
-    for verb in VerbTable.verbs {
+    for verb in verbs {
       #expect(verb.summary.hasSuffix("."), "\(verb.words)")
       #expect(verb.summary.count <= 100, "\(verb.words)")
     }
   }
 
   @Test func `names have the case in which they are compared`() {
-    for verb in VerbTable.verbs {
+    for verb in verbs {
       #expect(verb.words == verb.words.lowercased())
       for attribute in verb.attributes { #expect(attribute.name == attribute.name.lowercased(), "\(verb.words)") }
       for operand in verb.operands { #expect(operand.name == operand.name.uppercased(), "\(verb.words)") }
@@ -72,17 +77,17 @@ struct VerbTableLayoutTests {
     "DeviceIdentifier=", "ERR ", "EVENT ", "OK", "Rights=", "Unit=", "User=", "Vendor=", "VersionOrder=", "[App]",
     "\\\\u00",
     "%a2", "127.0.0.1", "AllowPlaintext=", "Broker=", "Sender=", "SiteKey=", "Spread=", "Username=", "[Fleet]",
-    "account create", "account invite", "account join", "account leave", "account rotate", "app=*", "boot",
-    "commit=yes", "device", "dry-run=yes", "fleet credentials", "fleet peers", "fleet reports", "fleet status",
-    "fleet who", "force=yes", "generation=1 counter=1 record=AAAA", "group=*", "identityd-backup 1 argon2id ops=",
-    "installation", "lifetime=installation", "limit=one", "meeting=", "mqtt://", "mqtts://", "of=os", "order=linux",
-    "org.a", "org.b", "org.c", "org.media", "org.shared", "reading=", "session", "site=", "snapshot=yes",
-    "this-device-only=yes", "user:1000", "vendor", "without=",
+    "app=*", "boot",
+    "commit=yes", "device", "dry-run=yes",
+    "force=yes", "generation=1 counter=1 record=AAAA", "group=*", "identityd-backup 1 argon2id ops=",
+    "installation", "lifetime=installation", "limit=one", "mqtt://", "mqtts://", "of=os", "order=linux",
+    "org.a", "org.b", "org.c", "org.media", "org.shared", "session", "snapshot=yes",
+    "this-device-only=yes", "user:1000", "vendor",
   ]
 
   @Test func `the fuzz dictionary contains the words of the table`() throws {
     let path = "Tests/IdentityFuzz/words.dict"
-    let ofTable = VerbTable.verbs.flatMap { verb in
+    let ofTable = verbs.flatMap { verb in
       [verb.words] + verb.attributes.map { $0.name + ($0.suffix == nil ? "=" : "") }
     }
     let lines = Set(ofTable + Self.otherWords).sorted().map { "\"\($0)\"\n" }

@@ -26,7 +26,7 @@ struct Answering {
     case invite(JoinCode.Meeting)
     /// The account gets another key, and these devices are removed.
     case rotate(without: Set<DeviceTag>)
-    /// The answer comes from a connection with a broker beside that of the account.
+    /// The answer needs neither identityd nor the rules.
     case askAside
   }
 
@@ -103,7 +103,7 @@ struct Answering {
       try requirePresence()
       return (.done, .take(.askWho))
     case .peers: return (peers, .none)
-    case .readReports, .reports, .tryBrokers, .triedBrokers: return (.done, .askAside)
+    case .help, .readReports, .reports, .tryBrokers, .triedBrokers: return (.done, .askAside)
     case .status:
       for (name, value) in rows {
         reply.row()

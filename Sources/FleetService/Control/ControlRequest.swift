@@ -7,6 +7,8 @@ import LinuxSystem
 
 /// A request of an admin to the service, in the line protocol of identityd.
 enum ControlRequest {
+  /// Shows the verbs that begin with these words.
+  case help([Text])
   /// Makes an account, and this device its first member.
   case create(Text)
   /// Takes this device out of its account.
@@ -45,114 +47,76 @@ enum ControlRequest {
   /// Reads a line without its line feed.
   init(parsing line: [UInt8]) throws(Refusal) {
     var parser = WordParser()
-    let span = line.span
     do throws(SyntaxFault) {
-      try parser.parse(span)
+      try parser.parse(line.span)
     } catch {
       throw .syntax(error)
     }
-    var words: [Text] = []
-    var attributes: [Text: WordParser.Word] = [:]
-    for word in parser.words {
-      if word.isAttribute {
-        attributes[parser.name(word, in: span)] = word
-      } else {
-        words.append(parser.text(word, in: span))
-      }
-    }
-    let verb = words.prefix(2).map { "\($0)".lowercased() }.joined(separator: " ")
-    let operands = words.dropFirst(2)
-    func refuse(_ fault: ArgumentFault) -> Refusal { .badArgument(verb: verb, fault) }
-    func check(operands count: Int, _ names: Text...) throws(Refusal) {
-      if let surplus = operands.dropFirst(count).first { throw refuse(.unexpectedOperand(surplus)) }
-      if let unknown = attributes.keys.first(where: { !names.contains($0) }) {
-        throw refuse(.unknownAttribute(unknown))
-      }
-    }
-    // From the line itself, so that no other text has the secret.
+    let (verb, count) = try ControlVerb.match(parser, in: line.span)
+    var secrets: [Arguments.SecretWord] = []
+    let arguments = try Arguments(parser, behind: count, of: verb.declaration, in: line.span, leaving: &secrets)
     func secret(_ name: Text) throws(Refusal) -> Secret? {
-      guard let word = attributes[name] else { return nil }
-      guard var bytes = Base64Text.decode(line.span.extracting(word.value)) else {
-        throw refuse(.notBase64(name: "\(name)"))
-      }
-      defer { bytes.wipe() }
-      return Secret(bytes.span)
+      guard let word = secrets.first(where: { $0.name == name })?.word else { return nil }
+      return try Self.secret(word, named: name, of: verb, parser, in: line.span)
     }
     switch verb {
-    case "account create":
-      try check(operands: 1)
-      guard let name = operands.first else { throw refuse(.missingOperand("NAME")) }
-      guard (1...Bound.nameLength).contains(name.bytes.count) else {
-        throw refuse(.notAllowed(name: "NAME", value: name, allowed: "1 to \(Bound.nameLength) bytes"))
-      }
-      self = .create(name)
-    case "account join":
-      try check(operands: 0, "data", "meeting")
+    case .help: self = .help(arguments.operands)
+    case .create: self = .create(try arguments.name(arguments.operands[0], named: "NAME"))
+    case .join:
       if let meeting = try secret("meeting") {
         self = .joinWithCode(meeting)
-      } else {
-        guard let data = try secret("data") else { throw refuse(.missingAttribute("data")) }
+      } else if let data = try secret("data") {
         self = .join(data)
+      } else {
+        throw arguments.combination("data= or meeting= is required")
       }
-    case "account invite":
-      try check(operands: 0, "meeting")
-      self = try secret("meeting").map { .inviteWithCode($0) } ?? .invite
-    case "account rotate":
-      try check(operands: 0, "without")
-      let removed = attributes["without"].map { "\(parser.text($0, in: line.span))" } ?? ""
+    case .invite: self = try secret("meeting").map { .inviteWithCode($0) } ?? .invite
+    case .rotate:
+      let removed = try arguments.optional("without").map { "\($0)" } ?? ""
       self = .rotate(
         without: try removed.split(separator: ",").map { (word) throws(Refusal) in
-          guard let device = UUID(Text(String(word))) else {
-            throw refuse(
-              .notAllowed(name: "without", value: Text(String(word)), allowed: "UUIDs with commas between them"))
-          }
+          guard let device = UUID(Text(String(word))) else { throw .invalidUUID(Text(String(word))) }
           return device
         })
-    case "fleet reports":
-      try check(operands: 0, "site", "reading")
-      if let word = attributes["reading"] {
-        let number = parser.text(word, in: span)
-        let digits = UInt8(ascii: "0")...UInt8(ascii: "9")
-        guard number.bytes.allSatisfy({ digits.contains($0) }), let value = UInt64("\(number)") else {
-          throw refuse(.notAllowed(name: "reading", value: number, allowed: "a number"))
-        }
-        self = .reports(value)
-      } else {
-        guard let word = attributes["site"] else { throw refuse(.missingAttribute("site")) }
-        let site = parser.text(word, in: span)
-        guard let value = ReaderID(hexadecimal: "\(site)") else {
-          throw refuse(.notAllowed(name: "site", value: site, allowed: "32 hexadecimal digits"))
-        }
-        self = .readReports(value)
-      }
-    case "fleet keys":
-      try check(operands: 0, "after")
+    case .leave: self = .leave
+    case .status: self = .status
+    case .credentials: self = .credentials(isPrevious: try arguments.flag("previous"))
+    case .sync: self = .sync
+    case .who: self = .who
+    case .peers: self = .peers
+    case .proofKeys:
       self = .proofKeys(
-        after: try attributes["after"].map { (word) throws(Refusal) in
-          let value = parser.text(word, in: span)
-          if let device = UUID(value) { return device }
-          throw refuse(.notAllowed(name: "after", value: value, allowed: "a UUID"))
+        after: try arguments["after"].map { (text) throws(Refusal) in
+          guard let device = UUID(text) else { throw .invalidUUID(text) }
+          return device
         })
-    case "fleet credentials":
-      try check(operands: 0, "previous")
-      let value = attributes["previous"].map { parser.text($0, in: span) } ?? "no"
-      guard value == "yes" || value == "no" else {
-        throw refuse(.notAllowed(name: "previous", value: value, allowed: "yes or no"))
-      }
-      self = .credentials(isPrevious: value == "yes")
-    case "account leave", "fleet status", "fleet sync", "fleet who", "fleet peers", "fleet try", "fleet tried":
-      try check(operands: 0)
-      self =
-        switch verb {
-        case "account leave": .leave
-        case "fleet status": .status
-        case "fleet sync": .sync
-        case "fleet who": .who
-        case "fleet try": .tryBrokers
-        case "fleet tried": .triedBrokers
-        default: .peers
+    case .reports:
+      if let number = try arguments.number("reading", in: 0...Int.max) {
+        self = .reports(UInt64(number))
+      } else {
+        let site = try arguments.required("site")
+        guard let reader = ReaderID(hexadecimal: "\(site)") else {
+          throw arguments.notAllowed("site", site, "32 hexadecimal digits")
         }
-    default: throw .unknownVerb(Text(verb))
+        self = .readReports(reader)
+      }
+    case .tryBrokers: self = .tryBrokers
+    case .triedBrokers: self = .triedBrokers
     }
+  }
+
+  /// Decodes a secret. No copy of the secret remains but the one that is returned.
+  private static func secret(
+    _ word: WordParser.Word, named name: Text, of verb: ControlVerb, _ parser: WordParser,
+    in line: borrowing Span<UInt8>
+  ) throws(Refusal) -> Secret {
+    var text = [UInt8](repeating: 0, count: word.value.count)
+    defer { text.wipe() }
+    var memory = text.mutableSpan
+    guard let length = parser.copyValue(of: word, in: line, to: &memory),
+      var bytes = Base64Text.decode(text.span.extracting(..<length))
+    else { throw .badArgument(verb: verb.rawValue, .notBase64(name: "\(name)")) }
+    defer { bytes.wipe() }
+    return Secret(bytes.span)
   }
 }

@@ -171,9 +171,7 @@ extension Service {
         case .invite(let meeting): reply.attribute("expires", .time(try invite(meeting)))
         case .rotate(let removed): try rotate(without: removed)
         case .askAside:
-          outcome = Result { () throws(Refusal) in
-            (try side.answer(request, of: configuration, broker, as: account), nil)
-          }
+          outcome = Result { () throws(Refusal) in (try askAside(request), nil) }
           return
         }
         outcome = .success((reply, secret))
@@ -184,5 +182,11 @@ extension Service {
     // A person waits for the new start to connect.
     if isAwaited { turn { () throws(DaemonFault) in try take(.awaited) } }
     return try outcome.get()
+  }
+
+  /// Carries out a request that needs neither identityd nor the rules.
+  private func askAside(_ request: ControlRequest) throws(Refusal) -> Reply {
+    if case .help(let words) = request { return try ControlVerb.help(words) }
+    return try side.answer(request, of: configuration, broker, as: affiliation.account)
   }
 }

@@ -18,8 +18,7 @@ extension Verb {
     Verb(
       words: "help", operands: [.any("VERB")],
       summary: "List all verbs, or the verbs that begin with VERB.",
-      answer: .list(Line([.word("verb")], [.word("usage"), .word("access"), .word("summary")])),
-      loss: .nothing,
+      answer: help, loss: .nothing,
       examples: [
         .init("help ping", "* ping usage=ping access=app summary=\"Answer, and do nothing else.\"", "OK 1")
       ]
