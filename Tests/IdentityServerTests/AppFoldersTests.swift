@@ -165,6 +165,23 @@ struct AppFoldersTests {
   }
 
   @Test(.enabled(if: isRoot, "mounting needs root"))
+  func `a mount on a single manifest, and its unmount, are noticed`() throws {
+    try root.makeFolder("apps")
+    for path in ["apps/one.app", "apps/other", "outside.app"] { try root.write(path) }
+    defer { for path in ["apps/one.app", "apps/other"] { _ = try? run(["umount", "-l", root[path]]) } }
+    let watched = try WatchedFolders([root["apps"]])
+    func mount(on path: String) throws { try succeed("mount", "--bind", root["outside.app"], root[path]) }
+    try watched.play([
+      .look { try mount(on: "apps/one.app") }, .look { try succeed("umount", root["apps/one.app"]) },
+      .wait(400) { try mount(on: "apps/other") },
+      // A manifest that was there at the last survey only.
+      .look { try root.write("apps/two.app") }, .look { try mount(on: "apps/two.app") },
+      .look { try succeed("umount", root["apps/two.app"]) },
+    ])
+    #expect(watched.looks.count == 5)
+  }
+
+  @Test(.enabled(if: isRoot, "mounting needs root"))
   func `a mount of any other folder causes no reading`() throws {
     for name in ["apps", "apps/below", "beside"] { try root.makeFolder(name) }
     let others = ["beside", "apps/below"].map { root[$0] }

@@ -139,6 +139,14 @@ import Testing
     #expect(page.count > 10)
   }
 
+  @Test func `the script of an RPM in the manual is that of the example`() throws {
+    let page = try Tree.text("packaging/man/identityd.app.5").replacing("\\-", with: "-")
+    let specification = try Tree.text("packaging/examples/app/greeter.spec")
+    let script = try #require(specification.range(of: "%postun\n").map { specification[$0.lowerBound...] })
+    let lines = script.split(separator: "\n").filter { !$0.hasPrefix("#") }.joined(separator: "\n")
+    #expect(page.contains(".Bd -literal -offset indent\n\(lines)\n.Ed\n"), "\(lines)")
+  }
+
   @Test func `the manual describes every setting`() throws {
     let page = try Tree.text("packaging/man/identityd.conf.5")
     let table = try Tree.text("Sources/identityd/ConfigurationKeys.swift")

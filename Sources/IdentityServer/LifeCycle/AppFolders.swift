@@ -22,7 +22,8 @@ final class AppFolders {
   private var sources: [EventSource] = []
   /// The watch on the mounts; nil if the kernel does not tell of them. See ``noteMount()``.
   private(set) var mounts: MountWatch?
-  /// The paths of the folders and of all folders above them, and the files that they led to when the watches were set.
+  /// The paths of the folders, of all folders above them and of the manifests in them, and the files that they led to
+  /// when the watches were set.
   private var watched: [(path: String, file: FileIdentity?)] = []
   private var settling: EventSource?
   /// The time of the first change since the last survey, in microseconds of the monotonic clock.
@@ -52,7 +53,7 @@ final class AppFolders {
       // Opened before the watches are set: a later mount is told.
       mounts = try MountWatch()
     } catch {
-      complain("mounts on the folders of manifests cannot be noticed: \(error)")
+      complain("mounts are not noticed: \(error); reload the daemon after a mount on a folder of manifests")
     }
     watch()
   }
@@ -99,13 +100,22 @@ final class AppFolders {
     }
   }
 
+  /// Returns the paths of the manifests in a folder: a mount can replace a single one of them.
+  private static func manifests(in folder: String) -> [String] {
+    // A folder that cannot be read is a fault that the survey names.
+    let names = (try? ConfigurationAccess.names(in: folder)) ?? []
+    let manifests = names.filter { $0.utf8.suffix(4).elementsEqual(".app".utf8) }
+    return manifests.prefix(Bound.manifests).map { "\(folder)/\($0)" }
+  }
+
   /// Watches every folder. If a folder does not exist, watches the nearest existing folder above it for the next name
   /// on the path.
   ///
   /// For a file, watches its folder for the file's name, because most programs replace a file instead of writing to it.
   private func watch() {
     // Looked up before the watches are set: a mount in between is noticed, and leads to another survey.
-    watched = Set((folders + files).flatMap(Self.paths(to:))).sorted().map { ($0, FileIdentity(of: $0)) }
+    let paths = Set((folders + files).flatMap(Self.paths(to:))).sorted() + folders.flatMap(Self.manifests(in:))
+    watched = paths.map { ($0, FileIdentity(of: $0)) }
     sources = []
     for folder in folders { watch(folder, for: nil) }
     for file in files {
