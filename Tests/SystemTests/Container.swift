@@ -31,24 +31,30 @@ struct Container: Sendable {
     try await tool(["up", name, suite, "-p", "\(runner)"] + copied)
   }
 
-  private init(bootingCopyOf original: Container, machineID: URL?) async throws {
+  private init(bootingCopyOf original: Container, machineID: URL?, credential: String?) async throws {
     suite = original.suite
     name = "\(original.name)-copy"
     let copied = machineID.map { ["-c", "\($0.path):/etc/machine-id"] } ?? []
+    let given = credential.map { ["-s", $0] } ?? []
     try await tool(
-      ["up", name, suite, "-d", original.name, "-p", "\(ProcessInfo.processInfo.processIdentifier)"] + copied)
+      ["up", name, suite, "-d", original.name, "-p", "\(ProcessInfo.processInfo.processIdentifier)"] + copied + given)
   }
 
   /// Boots another container with a copy of the disk of this one, in its network, and powers it off at the end.
   ///
-  /// - Parameter machineID: the machine-id of the copy; nil for that of the disk.
-  func withCopy(machineID: String?, _ body: (Container) async throws -> Void) async throws {
+  /// - Parameters:
+  ///   - machineID: the machine-id of the copy, empty for one that systemd makes; nil for that of the disk.
+  ///   - credential: a credential of the copy's system, `NAME:VALUE`, as a hypervisor gives one to a machine.
+  func withCopy(
+    machineID: String?, credential: String? = nil, _ body: (Container) async throws -> Void
+  ) async throws {
     let folder = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
     defer { try? FileManager.default.removeItem(at: folder) }
     let file = folder.appending(path: "machine-id")
-    if let machineID { try Data("\(machineID)\n".utf8).write(to: file) }
-    let copy = try await Container(bootingCopyOf: self, machineID: machineID == nil ? nil : file)
+    if let machineID { try Data((machineID.isEmpty ? "" : "\(machineID)\n").utf8).write(to: file) }
+    let copy = try await Container(
+      bootingCopyOf: self, machineID: machineID == nil ? nil : file, credential: credential)
     do {
       try await body(copy)
     } catch {

@@ -62,6 +62,38 @@ extension SystemTests {
     try await system.shell("rm -r /run/systemd/system/identityd.service.d; systemctl daemon-reload")
   }
 
+  @Test(arguments: Container.suites)
+  func `machines that boot from a sealed image are different ones, and a credential names one of them`(
+    suite: String
+  ) async throws {
+    let image = try await Container.ready(suite)
+    let given = "557e5958-d390-4cbf-b928-2a2b19a1399a"
+    let sealed = try await image.identifiers()
+    try await image.shell(
+      """
+      identityctl item put service=s account=a data=c2VjcmV0
+      identityctl --yes seal
+      systemctl stop identityd.socket identityd.service
+      sync
+      """)
+    var devices: Set = [sealed.device]
+    for credential in [nil, "identityd.device:\(given)"] {
+      // The empty file of an image, for which systemd makes an identifier (machine-id(5)).
+      try await image.withCopy(machineID: "", credential: credential) { machine in
+        let identifiers = try await machine.identifiers()
+        #expect(devices.insert(identifiers.device).inserted && identifiers.installation != sealed.installation)
+        #expect((identifiers.device == given) == (credential != nil))
+        #expect(try await machine.attempt("identityctl item read service=s account=a").status != 0)
+        #expect(try await machine.shell("identityctl check --quiet; echo $?") == "0")
+        // The next boot of the machine is no first one.
+        try await machine.reboot()
+        #expect(try await machine.identifiers() == identifiers)
+      }
+    }
+    try await image.shell("systemctl start identityd.socket")
+    #expect(devices.insert(try await image.identifiers().device).inserted)
+  }
+
   @Test(arguments: Container.newest)
   func `the documented commands seal an image that is mounted`(suite: String) async throws {
     let system = try await Container.ready(suite)
