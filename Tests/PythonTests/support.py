@@ -47,8 +47,12 @@ class Daemon:
             file = self.folder / "identityd.conf"
             file.write_text(self.configuration)
             options += ["--config", file]
+        # A wrapper may fork. All of its processes are one group, and the output ends with the last of them.
         self.process = subprocess.Popen(
-            [*wrapper, PROGRAMS / "identityd", *options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            [*wrapper, PROGRAMS / "identityd", *options],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
         )
         until(self.answers, "the start of the daemon")
         return self
@@ -65,8 +69,8 @@ class Daemon:
 
     def end(self, with_signal=signal.SIGKILL):
         if self.process is not None and self.process.poll() is None:
-            self.process.send_signal(with_signal)
-            self.process.wait()
+            os.killpg(self.process.pid, with_signal)
+            self.process.communicate()
 
     def remove(self):
         self.end()
