@@ -151,7 +151,7 @@ extension SystemTests {
       systemctl start $(seq --format='proofs@%g.service' 200) &
       start=$!
       for restart in 1 2; do sleep 0.5; systemctl restart identityd.service; done
-      wait $start
+      wait $start || { journalctl --sync; journalctl --quiet --unit=identityd --output=cat --lines=40; exit 1; }
       identityctl proof keys >/run/keys
       for file in /run/out/*.proof; do
         identityctl --quiet proof verify "$file" --keys=/run/keys --audience=vault && cat "$file" && echo
