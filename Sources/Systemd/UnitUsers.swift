@@ -16,10 +16,15 @@ import Glibc
   /// Microseconds for the answer to a question, which begin with the connection to the bus: less than
   /// `DefaultTimeoutStartSec=` of systemd, and enough for the start of hundreds of units.
   private static let patience: UInt64 = 30_000_000
+  /// The maximum number of questions at the bus. dbus-daemon refuses the 129th call of a connection that waits for an
+  /// answer (max_replies_per_connection in dbus-daemon(1)), and hundreds of services may start at once.
+  private static let mostAtBus = 32
 
   private let loop: EventLoop
   private var bus: OpaquePointer?
   private var questions: [UInt64: Question] = [:]
+  /// The questions that are not at the bus yet, in their order. The others of ``questions`` are.
+  private var waiting: [UInt64] = []
   private var last: UInt64 = 0
 
   package init(_ loop: EventLoop) { self.loop = loop }
@@ -36,15 +41,31 @@ import Glibc
     let bus = try unsafe open()
     last += 1
     let question = Question(last, unit, of: self, receiver)
+    let hasRoom = self.hasRoom
     do {
       try question.setTimer(UnitUsers.patience, on: loop)
-      try unsafe question.ask(.userID, on: bus)
+      if hasRoom { try unsafe question.ask(.userID, on: bus) }
     } catch {
       if questions.isEmpty { close() }
       throw error
     }
     questions[last] = question
+    if !hasRoom { waiting.append(last) }
     loop.wake()
+  }
+
+  private var hasRoom: Bool { questions.count - waiting.count < Self.mostAtBus }
+
+  /// Asks the next question that waits, if the bus takes one more.
+  private func askNext() {
+    guard hasRoom, let number = waiting.first, let question = questions[number] else { return }
+    waiting.removeFirst()
+    do throws(SystemdError) {
+      guard let bus = unsafe bus else { throw SystemdError(call: "sd_bus_call_async", code: ENOTCONN) }
+      try unsafe question.ask(.userID, on: bus)
+    } catch {
+      end(question, .failure(Failure(reason: error.description)))
+    }
   }
 
   /// Connects to the message bus of the system. The connection is established on the loop.
@@ -73,6 +94,8 @@ import Glibc
   /// Ends a question, after its answer or its failure.
   private func end(_ question: Question, _ result: Result<UInt32, Failure>) {
     questions[question.number] = nil
+    waiting.removeAll { $0 == question.number }
+    askNext()
     if questions.isEmpty { close() }
     question.receiver(result)
   }

@@ -148,10 +148,17 @@ extension SystemTests {
     let count = try await system.shell(
       """
       systemctl daemon-reload
+      # All of them wait for the daemon, which then asks for all of their users at once.
+      systemctl kill --signal=STOP identityd.service
       systemctl start $(seq --format='proofs@%g.service' 200) &
       start=$!
+      for try in $(seq 300); do
+        [ "$(grep --count --fixed-strings /unit/proofs@ /proc/net/unix)" -lt 200 ] || break
+        sleep 0.1
+      done
+      systemctl kill --signal=CONT identityd.service
       for restart in 1 2; do sleep 0.5; systemctl restart identityd.service; done
-      wait $start || { journalctl --sync; journalctl --quiet --unit=identityd --output=cat --lines=40; exit 1; }
+      wait $start || { journalctl --sync; journalctl --quiet --unit=identityd --output=cat --grep='^The start of'; exit 1; }
       identityctl proof keys >/run/keys
       for file in /run/out/*.proof; do
         identityctl --quiet proof verify "$file" --keys=/run/keys --audience=vault && cat "$file" && echo
