@@ -303,6 +303,7 @@ final class ConnectionService: TurnService {
   }
 
   private func conclude(_ connection: Connection) throws(SystemError) {
+    if connection.session.hasEnded { credentials.closeIfAnswered(connection) }
     switch connection.session.conclusion(
       hasUnsentOutput: connection.hasUnsentOutput, hasMoreWork: connection.place.isQueued, stop: closer.stage)
     {

@@ -70,6 +70,13 @@ final class CredentialAnswers {
     encoder.refuse(.unavailable("the daemon was restarted within its answer"), to: connection)
   }
 
+  /// Closes the connection of a service manager, which has one request, after its answer.
+  ///
+  /// If the connection waits for a turn when the daemon stops, it would be left to the next run, which would answer again.
+  func closeIfAnswered(_ connection: Connection) {
+    if connection.credential != nil, connection.session.hasAnswered { connection.session.close() }
+  }
+
   /// Marks a connection for the next run, which then sends a whole answer that makes the start of a unit fail. It may have
   /// got a part of one, so no secret may follow.
   func markFailing(_ connection: Connection) {
