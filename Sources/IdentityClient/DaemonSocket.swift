@@ -37,6 +37,9 @@ package struct DaemonSocket: Hashable, Sendable {
   /// The path of the socket of this user's own daemon; nil without a run-time directory.
   package static var ownPath: String? { Environment["XDG_RUNTIME_DIR"].map { "\($0)/identityd/identityd.sock" } }
 
+  /// Whether the daemon is this user's own one, which `identityctl` reaches with `--user`.
+  package var isOwn: Bool { path == Self.ownPath }
+
   // MARK: Connecting
 
   /// Connects, and blocks while the daemon's accept queue is full. The returned descriptor blocks.

@@ -30,10 +30,10 @@ enum FleetProgram {
   ///
   /// - Returns: the exit status of the process.
   static func main() -> Int32 {
-    let log = ServiceLog(isJournal: Journal.isStandardError)
+    var log = ServiceLog(isJournal: Journal.isStandardError)
     do {
       try ProcessGuard.prepareService(receiving: [SIGTERM, SIGINT, SIGHUP])
-      return try run(CommandLine.arguments, log)
+      return try run(CommandLine.arguments, &log)
     } catch let failure as Failure {
       log.fail(failure.reason)
       ServiceManager.notify(["STATUS=\(failure.reason)"])
@@ -44,7 +44,7 @@ enum FleetProgram {
     }
   }
 
-  private static func run(_ arguments: [String], _ log: ServiceLog) throws -> Int32 {
+  private static func run(_ arguments: [String], _ log: inout ServiceLog) throws -> Int32 {
     let options: Options
     do {
       options = try Options(arguments)
@@ -55,6 +55,7 @@ enum FleetProgram {
       StandardStream.output.write(options.showsHelp ? Options.help : "identity-fleet \(Version.program)\n")
       return ExitStatus.success.rawValue
     }
+    log.isOwn = DaemonSocket(options.daemon).isOwn
     let configuration: FleetConfiguration
     let credentials: Credentials
     do {

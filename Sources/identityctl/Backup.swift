@@ -39,7 +39,7 @@ extension Program {
           throw Ending(status: ExitStatus.outputFailed, text: "standard output could not be written")
         }
       }
-      if case .error(let code, let text) = answer.final { complain("\(text) (\(code))") }
+      if case .error(let code, let text) = answer.final { complain("\(text) (\(code))", line) }
       return status(of: answer.final)
     }
     let answer = try withFileFailures {

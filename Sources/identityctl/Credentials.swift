@@ -33,7 +33,7 @@ extension Program {
       shown.words = [Text("LoadCredential=\(escaped.joined(separator: "%%"))")]
       shown.attributes = [.init(name: "outcome", value: content.words.first ?? "")]
       answer = .init(final: .ok(shown))
-      for note in target.notes(isReplaced: content.words.first == "replaced") { complain(note) }
+      for note in target.notes(isReplaced: content.words.first == "replaced") { complain(note, line) }
     }
     return try show(answer, to: line.words, line, format)
   }

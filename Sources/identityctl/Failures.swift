@@ -51,9 +51,10 @@ extension Program {
   ) -> Int32 {
     // `--quiet` writes errors too.
     guard line.options["json"] != nil, !carriesData(line) else {
-      complain(shown)
+      complain(shown, line)
       return status
     }
+    let message = Advice.text(message, isOwn: line.options["user"] != nil)
     return StandardStream.output.write(JSONOutput.error(code: code, message: message))
       ? status : ExitStatus.outputFailed
   }

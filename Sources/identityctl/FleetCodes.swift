@@ -25,7 +25,7 @@ extension Program {
     } else {
       content.attributes.insert(ReplyLine.Attribute(name: "code", value: Text("\(code)")), at: 0)
     }
-    try warnOfSilence(&connection, patience)
+    try warnOfSilence(&connection, patience, line)
     return try show(.init(final: .ok(content)), to: line.words, line, format)
   }
 
@@ -54,12 +54,12 @@ extension Program {
       switch progress.state == nil ? "trying" : progress["join"] {
       case "trying"?:
         let trouble = progress.obstacle.map { "no broker has taken this device: \($0)" } ?? progress["join-reason"]
-        if let trouble, trouble != told { complain("still trying: \(trouble)") }
+        if let trouble, trouble != told { complain("still trying: \(trouble)", line) }
         told = trouble ?? told
         _ = try TimedWait.wait(for: nil, until: Clock.monotonicMicroseconds + FleetProgress.pause)
       case "confirmed"?: return try showMembership(answer, to: words, &connection, patience, line, format)
       case "unconfirmed"?:
-        complain("this device has joined, but the inviting one has not confirmed it yet")
+        complain("this device has joined, but the inviting one has not confirmed it yet", line)
         return try showMembership(answer, to: words, &connection, patience, line, format)
       case let reason:
         return try show(

@@ -44,18 +44,27 @@ extension Program {
     if name == "account join" {
       return try showMembership(answer, to: line.words, &connection, patience, line, format)
     }
-    if name == "account create" { try awaitBroker(&connection, patience) }
+    if name == "account create" { try awaitBroker(&connection, patience, line) }
     if content["pending"] == "yes" {
       complain(
         "the broker is not reached, so the other devices do not know it yet: this device leaves as soon as the broker is "
-          + "reached, and 'identityctl fleet status' shows when")
+          + "reached, and 'identityctl fleet status' shows when", line)
     }
     if content["password"] == "replaced" {
       complain(
         "the account has another password at the broker, too: have the broker's admin enter that of 'identityctl fleet "
-          + "credentials'. Until then, the devices use the former one, which a removed device knows")
+          + "credentials'. Until then, the devices use the former one, which a removed device knows", line)
     }
     return try show(answer, to: line.words, line, format)
+  }
+
+  /// The system's socket, or the user's own one if only that one exists, as for identityd.
+  private static var usualFleetSocket: String {
+    guard Accounts.ownUserID != 0, UnixSocket.identity(of: fleetSocket) == nil,
+      let own = Environment["XDG_RUNTIME_DIR"].map({ "\($0)/identity-fleet/identity-fleet.sock" }),
+      UnixSocket.identity(of: own) != nil
+    else { return fleetSocket }
+    return own
   }
 
   /// Connects with the service.
@@ -64,7 +73,7 @@ extension Program {
     let path =
       try isOwn
       ? "\(runtimeDirectory(line))/identity-fleet/identity-fleet.sock"
-      : line.options["socket"] ?? Environment["IDENTITY_FLEET_SOCKET"] ?? fleetSocket
+      : line.options["socket"] ?? Environment["IDENTITY_FLEET_SOCKET"] ?? usualFleetSocket
     let limit = patience.silence.map { Clock.monotonicMicroseconds + $0 }
     do throws(DaemonConnection.Failure) {
       return try DaemonConnection(to: DaemonSocket(path, user: fleetUser), Patience(until: limit))
@@ -109,7 +118,7 @@ extension Program {
       if content["password"] == "former" {
         complain(
           "the broker has a former password of the account, which the invited device may not know: first have the broker's "
-            + "admin enter that of 'identityctl fleet credentials'")
+            + "admin enter that of 'identityctl fleet credentials'", line)
       }
       guard let secret = answer.secret else {
         throw Ending(status: ExitStatus.brokenAnswer, text: "the service sent an invitation without its data")

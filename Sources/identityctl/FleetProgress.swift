@@ -42,26 +42,31 @@ extension Program {
   private static let (brokerPatience, listPatience): (UInt64, UInt64) = (5_000_000, 60_000_000)
 
   /// Waits until a broker has taken this device, which has made an account, and tells why none has.
-  static func awaitBroker(_ connection: inout DaemonConnection, _ patience: Patience) throws {
+  static func awaitBroker(
+    _ connection: inout DaemonConnection, _ patience: Patience, _ line: CommandLine
+  ) throws {
     let end = Clock.monotonicMicroseconds + brokerPatience
     while Clock.monotonicMicroseconds < end {
       let progress = try FleetProgress(&connection, patience)
       if progress.isConnected { return }
       if let obstacle = progress.obstacle {
-        let advice = "see 'identityctl check'"
-        return complain("the account is made, and no broker has taken this device: \(obstacle); \(advice)")
+        return complain(
+          "the account is made, and no broker has taken this device: \(obstacle); see 'identityctl check'", line)
       }
       _ = try TimedWait.wait(for: nil, until: Clock.monotonicMicroseconds + FleetProgress.pause)
     }
-    complain("the account is made, and no broker has answered yet; see 'identityctl fleet status'")
+    complain("the account is made, and no broker has answered yet; see 'identityctl fleet status'", line)
   }
 
   /// Tells why an invitation by code is of no use at present.
-  static func warnOfSilence(_ connection: inout DaemonConnection, _ patience: Patience) throws {
+  static func warnOfSilence(
+    _ connection: inout DaemonConnection, _ patience: Patience, _ line: CommandLine
+  ) throws {
     let progress = try FleetProgress(&connection, patience)
     guard !progress.isListed else { return }
     let reason = progress.obstacle.map { ": \($0)" } ?? ""
-    complain("the broker has not taken this device yet, so nobody can use the code\(reason); see 'identityctl check'")
+    complain(
+      "the broker has not taken this device yet, so nobody can use the code\(reason); see 'identityctl check'", line)
   }
 
   /// Waits until this device, which has joined an account, has read the list of the account's devices. Shows both.
@@ -97,7 +102,7 @@ extension Program {
       let reason = obstacle.map { ": \($0)" } ?? ""
       complain(
         "this device has joined, and the list of the account's devices is not read yet\(reason); "
-          + "see 'identityctl fleet status'")
+          + "see 'identityctl fleet status'", line)
       return try show(answer, to: words, line, format)
     }
     content.attributes.append(.init(name: "devices", value: Text("\(list.rows.count)")))

@@ -121,14 +121,14 @@ extension Program {
           ? "several devices call themselves \(publications[0].device), so none of them is believed until the broker has "
             + "the report of one alone"
           : "\(publications[0].device) signs with another key than before, so its key set stays as it was; if 'identityctl "
-            + "fleet status' on the device shows signer=\(publications[0].signer), remove \(folder) and repeat the command"
-      )
+            + "fleet status' on the device shows signer=\(publications[0].signer), remove \(folder) and repeat the command",
+        nil)
       return nil
     }
     guard first.keys.names(first.device) else {
       complain(
         "the issuer \(first.keys.issuer) of \(first.device) does not contain its device identifier, so other devices "
-          + "could have the same one; set Issuer= with %d in section [Proof] of its identityd.conf")
+          + "could have the same one; set Issuer= with %d in section [Proof] of its identityd.conf", nil)
       return nil
     }
     return first

@@ -66,11 +66,11 @@ extension Program {
       if content["last"] == "yes" { break }
       if answer.rows.isEmpty { _ = try TimedWait.wait(for: nil, until: Clock.monotonicMicroseconds + reportPause) }
     }
-    if faults > 0 { complain("\(faults) messages on the topics of the site are no reports for this key") }
+    if faults > 0 { complain("\(faults) messages on the topics of the site are no reports for this key", line) }
     if reports.isEmpty {
       complain(
         "there are no reports; the broker has to let the user of this device read identityd/v1/site/\(site)/+/+, and the "
-          + "devices need SiteKey= with the key of this file")
+          + "devices need SiteKey= with the key of this file", line)
     }
     return Array(reports.values)
   }

@@ -81,9 +81,9 @@ extension Program {
     do {
       try withFileFailures { try files.putBack() }
       try manage([change, "--no-block"], isOwn)
-      complain("interrupted; the former configuration is in force again")
+      complain("interrupted; the former configuration is in force again", nil)
     } catch {
-      complain("interrupted, and the former configuration is not back: \(error)")
+      complain("interrupted, and the former configuration is not back: \(error)", nil)
     }
   }
 

@@ -75,7 +75,7 @@ private struct Following {
           return Program.fail("events may have been missed: \(why)", ErrorCode.gone.exitStatus, line)
         }
         hasMissed = true
-        Program.complain("events may have been missed: \(why); continuing with new events")
+        Program.complain("events may have been missed: \(why); continuing with new events", line)
       case .refused(let code, let text):
         return Program.fail(code, text, line)
       }
@@ -83,7 +83,7 @@ private struct Following {
   }
 
   /// Reports a condition that is not an error.
-  private func note(_ text: String) { if !isQuiet { Program.complain(text) } }
+  private func note(_ text: String) { if !isQuiet { Program.complain(text, nil) } }
 
   private static func style(_ line: CommandLine) throws(CommandLine.UsageError) -> EventOutput.Style {
     line.options["json"] != nil ? .json : .text(isColoured: try Program.isColoured(line, .output))

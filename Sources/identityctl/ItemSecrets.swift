@@ -72,7 +72,7 @@ extension Program {
       }
       let isShown = line.options["quiet"] != nil || secret.withBytes { StandardStream.output.write($0, waits: true) }
       guard isShown else { return ExitStatus.outputFailed }
-    case .error(let code, let text): complain("\(text) (\(code))")
+    case .error(let code, let text): complain("\(text) (\(code))", line)
     case .row, .event: break
     }
     return status(of: answer.final)

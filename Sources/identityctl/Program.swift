@@ -177,8 +177,8 @@ enum Program {
       // An empty name would be two quotation marks, which a shell takes for a name.
       if request.map({ $0.lowercased() }) == ["account"], answer.isEmptyWord {
         complain(
-          "this device belongs to no account; to make one, run 'identityctl account create NAME', and to join one, 'identityctl account join CODE'"
-        )
+          "this device belongs to no account; to make one, run 'identityctl account create NAME', and to join one, 'identityctl account join CODE'",
+          line)
       } else {
         guard show(try textOutput(format, line).text(answer, to: request, declared), line) else {
           return ExitStatus.outputFailed
@@ -217,5 +217,11 @@ enum Program {
   }
 
   /// Writes one line to standard error. Hidden characters are escaped, since the text may quote the daemon.
-  static func complain(_ text: String) { StandardStream.error.write("identityctl: \(WordEncoder.visible(text))\n") }
+  ///
+  /// - Parameter line: the command line, with whose options the commands in the text are shown; nil for commands that
+  ///   are for another device.
+  static func complain(_ text: String, _ line: CommandLine?) {
+    let text = Advice.text(text, isOwn: line?.options["user"] != nil)
+    StandardStream.error.write("identityctl: \(WordEncoder.visible(text))\n")
+  }
 }

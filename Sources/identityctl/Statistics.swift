@@ -74,8 +74,8 @@ extension Program {
     let samples = answer.rows.compactMap { MetricSample($0) }
     if !samples.contains(where: { $0.metric.audience != .everybody }) {
       complain(
-        "this user may see only the metrics of the daemon's health; to see all metrics, join the group of MonitorGroup= in identityd.conf(5)"
-      )
+        "this user may see only the metrics of the daemon's health; to see all metrics, join the group of MonitorGroup= in identityd.conf(5)",
+        line)
     }
     guard try write(samples, as: format, to: file, line) else { return ExitStatus.outputFailed }
     return status(of: answer.final)

@@ -15,11 +15,12 @@ extension Program {
   static func summarize(_ line: CommandLine) throws -> Int32 {
     let (state, status) = try summary(line)
     let layout = HelpLayout(width: width(of: .output))
+    let isOwn = line.options["user"] != nil
     let advice =
       status == ExitStatus.success
       ? "'identityctl check' examines the installation, and 'identityctl help' lists all commands."
       : "'identityctl check' finds the cause, and 'identityctl help' lists all commands."
-    return show(state + layout.wrapped(advice), line) ? status : ExitStatus.outputFailed
+    return show(state + layout.wrapped(Advice.text(advice, isOwn: isOwn)), line) ? status : ExitStatus.outputFailed
   }
 
   private static func summary(_ line: CommandLine) throws -> (text: String, status: Int32) {

@@ -81,6 +81,7 @@ enum Daemon {
     _ output: LogOutput
   ) throws -> Int32 {
     output.level = options.logLevel ?? loaded.configuration.logLevel
+    output.isOwn = locations.isOwn
     try output.start()
     for warning in loaded.warnings { output.write(LogEvent.configurationWarning(warning).entry) }
     let directory = try stateDirectory(locations.stateDirectory)

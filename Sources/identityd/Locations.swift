@@ -7,6 +7,8 @@ struct Locations {
   let stateDirectory: String
   /// The path of the socket if none is passed by the service manager. Nil if no default exists.
   let socket: String?
+  /// Whether the socket is that of a user's own daemon, which `identityctl` reaches with `--user`.
+  let isOwn: Bool
   /// The mode of the socket: a system daemon lets every user connect, and a user's own daemon only that user.
   let socketMode: UInt32
   /// The mode of the socket's folder, if it has to be created.
@@ -22,6 +24,7 @@ struct Locations {
     socketMode = isSystem ? 0o666 : 0o600
     runtimeDirectoryMode = isSystem ? 0o755 : 0o700
     configurationFolders = Self.configurationFolders(isSystem: isSystem)
+    let ownSocket = Environment["XDG_RUNTIME_DIR"].map { "\($0)/identityd/identityd.sock" }
     if let given = options.socket {
       socket = given
     } else if let runtime = Self.first("RUNTIME_DIRECTORY") {
@@ -29,8 +32,9 @@ struct Locations {
     } else if isSystem {
       socket = "/run/identityd/identityd.sock"
     } else {
-      socket = Environment["XDG_RUNTIME_DIR"].map { "\($0)/identityd/identityd.sock" }
+      socket = ownSocket
     }
+    isOwn = socket != nil && socket == ownSocket
     if let given = options.stateDirectory ?? Self.first("STATE_DIRECTORY") {
       stateDirectory = given
     } else if isSystem {

@@ -8,12 +8,14 @@ import Systemd
 final class LogOutput {
   /// The least important level that is still written.
   var level = LogLevel.info
+  /// Whether the commands in the log are for the own daemon of a user.
+  var isOwn = false
   private var thread: LogThread?
 
   /// Starts the log thread. Entries written before are dropped.
   func start() throws(SystemError) {
     guard thread == nil else { return }
-    var sink = LogSink()
+    var sink = LogSink(isOwn: isOwn)
     thread = try LogThread { sink.write($0) }
   }
 
@@ -31,7 +33,7 @@ final class LogOutput {
       try start()
       write(entry)
     } catch {
-      StandardStream.error.writeAtOnce(LogSink.line(of: entry))
+      StandardStream.error.writeAtOnce(LogSink(isOwn: isOwn).line(of: entry))
     }
   }
 
@@ -45,26 +47,30 @@ private struct LogSink {
   private let standardError = StandardStream.error
   /// Whether the last line on standard error failed, perhaps halfway.
   private var isTorn = false
+  private let isOwn: Bool
+
+  init(isOwn: Bool) { self.isOwn = isOwn }
 
   /// Writes one entry, and blocks until it is written.
   ///
   /// - Returns: false if the entry could not be written.
   mutating func write(_ entry: LogEntry) -> Bool {
-    if isJournal, (try? Journal.send(Self.fields(of: entry))) != nil { return true }
+    if isJournal, (try? Journal.send(fields(of: entry))) != nil { return true }
     // Another process that shares the stream may have made it non-blocking.
-    let isWritten = standardError.write(Array(((isTorn ? "\n" : "") + Self.line(of: entry)).utf8), waits: true)
+    let isWritten = standardError.write(Array(((isTorn ? "\n" : "") + line(of: entry)).utf8), waits: true)
     isTorn = !isWritten
     return isWritten
   }
 
-  static func line(of entry: LogEntry) -> String {
+  func line(of entry: LogEntry) -> String {
     let prefix = entry.level <= .warning ? "\(entry.level.name): " : ""
-    return "identityd: \(prefix)\(entry.text)\n"
+    return "identityd: \(prefix)\(entry.text(isOwn: isOwn))\n"
   }
 
-  private static func fields(of entry: LogEntry) -> [(name: String, value: [UInt8])] {
+  private func fields(of entry: LogEntry) -> [(name: String, value: [UInt8])] {
     let own = [
-      ("MESSAGE", entry.text), ("MESSAGE_ID", entry.messageID), ("PRIORITY", "\(entry.level.rawValue)"),
+      ("MESSAGE", entry.text(isOwn: isOwn)),
+      ("MESSAGE_ID", entry.messageID), ("PRIORITY", "\(entry.level.rawValue)"),
       ("SYSLOG_IDENTIFIER", "identityd"),
     ]
     return (own + entry.fields).map { ($0.0, Array($0.1.utf8)) }

@@ -95,7 +95,16 @@ extension SystemTests {
     )
     _ = try await owner("systemctl --user daemon-reload; systemctl --user start identity-fleet.service")
     #expect(try await owner("identityctl --user fleet status").contains("no-account"))
-    #expect(try await owner("identityctl --user account create mine; identityctl --user account") == "mine")
+    // The commands in warnings, refusals and states reach the user's own service.
+    #expect(
+      try await owner("identityctl --user account create mine 2>&1").hasSuffix("; see 'identityctl --user check'"))
+    #expect(try await owner("identityctl --user account") == "mine")
+    let leave = try await owner("identityctl --user account create other 2>&1 || true")
+    #expect(leave.contains("leave it first with 'identityctl --user account leave'"), "\(leave)")
+    #expect(try await owner("identityctl --user").contains("'identityctl --user check'"))
+    // Without the option, the user's service answers if the system has none.
+    #expect(try await owner("identityctl fleet status").contains("waiting"))
+    #expect(try await owner("identityctl --user --yes account leave 2>&1").contains("identityctl --user fleet status"))
     _ = try await owner("systemctl --user stop identity-fleet.service; rm -r .config/identityd")
     try await system.shell("dpkg --purge identity-fleet")
     _ = try await owner("systemctl --user disable --now identityd.socket identityd.service 2>&1")

@@ -94,7 +94,8 @@ package final class Service {
         if rules.fleet.phase == .live, report.noteConnected() {
           log.note("connected to \(broker?.pattern?.description ?? "the broker")")
         }
-        report.note(rules.fleet, broker, meetings.rows, held: storing.heldCount, affiliation.account)
+        report.note(
+          rules.fleet, broker, meetings.rows, held: storing.heldCount, affiliation.account, isOwn: log.isOwn)
         if let silence = report.noteSilence(now: Clock.monotonicMicroseconds) { log.warn(silence) }
         if let link = daemon.link { try report.say(over: link) }
       } while try follow()

@@ -1,8 +1,11 @@
+import IdentityWire
 import LinuxSystem
 
 /// The log of the service: lines on standard error, with the priority in front if they go to the journal (sd-daemon(3)).
 package struct ServiceLog {
   private let isJournal: Bool
+  /// Whether the commands in the log are for the own daemon of a user.
+  package var isOwn = false
 
   /// Creates a log.
   ///
@@ -21,7 +24,7 @@ package struct ServiceLog {
   private func write(_ prefix: String, _ text: String) {
     let line = String(
       String.UnicodeScalarView(
-        text.unicodeScalars.map { $0.properties.generalCategory == .control ? " " : $0 }))
+        Advice.text(text, isOwn: isOwn).unicodeScalars.map { $0.properties.generalCategory == .control ? " " : $0 }))
     StandardStream.error.write("\(prefix)\(line)\n")
   }
 }

@@ -45,8 +45,11 @@ struct StatusReport {
     (nil, false, nil, nil, nil)
 
   /// Takes over the state of the service.
+  ///
+  /// - Parameter isOwn: whether the commands in the words are for the own daemon of a user.
   mutating func note(
-    _ fleet: Fleet, _ broker: Broker?, _ meetings: [(name: String, value: String)], held: Int, _ account: Account?
+    _ fleet: Fleet, _ broker: Broker?, _ meetings: [(name: String, value: String)], held: Int, _ account: Account?,
+    isOwn: Bool
   ) {
     state = fleet.silence == nil ? fleet.phase.state : .unpublished
     if fleet.phase == .live { reason = fleet.silence?.reason }
@@ -72,7 +75,7 @@ struct StatusReport {
     ] where count > 0 {
       words.append((name, "\(count)"))
     }
-    self.words = words
+    self.words = words.map { ($0.name, Advice.text($0.value, isOwn: isOwn)) }
   }
 
   /// The state and the words in a row.

@@ -43,6 +43,11 @@ package struct LogEntry: Sendable {
   package let fields: [(name: String, value: String)]
   /// The party that caused the entry.
   package let originator: Originator
+
+  /// Returns the text with commands that reach this daemon.
+  ///
+  /// - Parameter isOwn: whether the daemon is that of a user.
+  package func text(isOwn: Bool) -> String { Advice.text(text, isOwn: isOwn) }
 }
 
 /// The function that takes log entries. Only the loop's thread calls the function, and the call never blocks.
