@@ -72,7 +72,7 @@ enum ControlRequest {
       }
     case .invite: self = try secret("meeting").map { .inviteWithCode($0) } ?? .invite
     case .rotate:
-      let removed = try arguments.optional("without").map { "\($0)" } ?? ""
+      let removed = arguments["without"].map { "\($0)" } ?? ""
       self = .rotate(
         without: try removed.split(separator: ",").map { (word) throws(Refusal) in
           guard let device = UUID(Text(String(word))) else { throw .invalidUUID(Text(String(word))) }
