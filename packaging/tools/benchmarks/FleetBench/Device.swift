@@ -67,8 +67,8 @@ final class Device {
     var packets = 0
     /// The bytes of earlier connections.
     var (sent, received) = (0, 0)
-    /// Messages that were dropped, and suspicions: none is expected.
-    var faults = 0
+    /// Messages that were dropped, and suspicions, with their numbers: none is expected.
+    var faults: [String: Int] = [:]
   }
 
   init(_ account: SimulatedAccount, _ keys: DeviceKeys, _ settings: Settings) {
@@ -211,7 +211,9 @@ final class Device {
     case .grant(let draft, let boxKey): inputs.append(.wrote(draft.tag, try grant(draft, to: boxKey)))
     // A device that takes part in a rotation gets messages of the next epoch before its key.
     case .dropped(.epoch) where !account.epochs.isEmpty: break
-    case .suspected, .dropped, .beyondBound, .rekeyed, .ended: figures.faults += 1
+    case .suspected(let state): figures.faults["suspected(\("\(state)".prefix { $0 != "(" }))", default: 0] += 1
+    case .dropped, .beyondBound: figures.faults["\(action)", default: 0] += 1
+    case .rekeyed, .ended: figures.faults["\("\(action)".prefix { $0 != "(" })", default: 0] += 1
     case .readKeys, .notRotated, .learnEpoch, .box, .notOffered, .invalidate, .newcomer, .anotherNewcomer,
       .invitationEnded, .invitationOver, .accept, .joined, .notJoined:
       throw BenchError("the rules ask for \("\(action)".prefix { $0 != "(" })")

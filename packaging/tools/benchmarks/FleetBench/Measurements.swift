@@ -67,7 +67,10 @@ struct Measurements {
 
   private func refuseFaults(of town: Town) throws {
     let faults = town.total.faults
-    guard faults == 0 else { throw BenchError("\(faults) messages were dropped, or devices suspected") }
+    guard faults.isEmpty else {
+      let named = faults.sorted { $0.key < $1.key }.map { "\($0.value) × \($0.key)" }
+      throw BenchError("the devices report faults: \(named.joined(separator: ", "))")
+    }
   }
 
   private mutating func idle(_ town: Town, _ broker: Broker) throws {

@@ -61,7 +61,7 @@ final class Town {
       sum.packets += one.packets
       sum.sent += one.sent
       sum.received += one.received
-      sum.faults += one.faults
+      sum.faults.merge(one.faults, uniquingKeysWith: +)
     }
   }
 
