@@ -218,8 +218,8 @@ enum Program {
 
   /// Writes one line to standard error. Hidden characters are escaped, since the text may quote the daemon.
   ///
-  /// - Parameter line: the command line, with whose options the commands in the text are shown; nil for commands that
-  ///   are for another device.
+  /// - Parameter line: the command line, with whose options the commands in the text are shown; nil for a text without
+  ///   commands, or with commands for another device.
   static func complain(_ text: String, _ line: CommandLine?) {
     let text = Advice.text(text, isOwn: line?.options["user"] != nil)
     StandardStream.error.write("identityctl: \(WordEncoder.visible(text))\n")

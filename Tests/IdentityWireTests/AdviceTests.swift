@@ -12,6 +12,8 @@ struct AdviceTests {
   ])
   func `commands in a text are those for the own daemon of a user`(text: String, own: String) {
     #expect(Advice.text(text, isOwn: true) == own)
+    // The client shows texts of the daemon, too.
+    #expect(Advice.text(own, isOwn: true) == own)
     #expect(Advice.text(text, isOwn: false) == text)
   }
 }
