@@ -193,6 +193,16 @@ package struct Arguments: Sendable {
     return uuid
   }
 
+  /// Returns the value of an attribute as a UUID.
+  ///
+  /// - Returns: nil if the attribute is not given.
+  /// - Throws: `invalidUUID` for anything else.
+  package func uuid(named name: String) throws(Refusal) -> UUID? {
+    guard let text = self[name] else { return nil }
+    guard let uuid = UUID(text) else { throw .invalidUUID(text) }
+    return uuid
+  }
+
   /// Returns a name that is stored or shown, after checking its length: 1 to ``Bound/nameLength`` bytes.
   package func name(_ text: Text, named operand: String) throws(Refusal) -> Text {
     guard (1...Bound.nameLength).contains(text.bytes.count) else {

@@ -84,12 +84,7 @@ enum ControlRequest {
     case .sync: self = .sync
     case .who: self = .who
     case .peers: self = .peers
-    case .proofKeys:
-      self = .proofKeys(
-        after: try arguments["after"].map { (text) throws(Refusal) in
-          guard let device = UUID(text) else { throw .invalidUUID(text) }
-          return device
-        })
+    case .proofKeys: self = .proofKeys(after: try arguments.uuid(named: "after"))
     case .reports:
       if let number = try arguments.number("reading", in: 0...Int.max) {
         self = .reports(UInt64(number))

@@ -50,12 +50,9 @@ extension Verb {
         .init("fleet records limit=100", "OK 0")
       ]
     ) { (arguments) throws(Refusal) in
-      var device: UUID?
-      if let text = arguments["after"] {
-        guard let value = UUID(text) else { throw .invalidUUID(text) }
-        device = value
-      }
-      return .registry(.records(after: device, limit: try arguments.number("limit", in: 1...2 * Bound.devices)))
+      .registry(
+        .records(
+          after: try arguments.uuid(named: "after"), limit: try arguments.number("limit", in: 1...2 * Bound.devices)))
     },
 
     Verb(
