@@ -122,9 +122,10 @@ extension Member {
   /// Takes the summary of another device.
   mutating func heardDigest(_ message: SignedMessage, _ actions: inout [Action]) {
     guard message.body.author != membership.device else { return }
-    guard message.body.author == message.body.subject, roster.record(of: message.body.author)?.signer == message.signer,
-      let other = message.body.fields[.digest].flatMap({ RosterDigest($0) })
-    else { return actions.append(.dropped(.author)) }
+    guard recordOfAuthor(of: message, &actions) != nil else { return }
+    guard let other = message.body.fields[.digest].flatMap({ RosterDigest($0) }) else {
+      return actions.append(.dropped(.fields))
+    }
     // A device in another epoch finds its key, or hands this device one.
     guard message.epoch == epoch.number, readings.present == nil else { return }
     guard comparison.heard(other, own: roster.digest), allowances.use([.comparison], &actions) else { return }

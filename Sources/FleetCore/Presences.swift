@@ -123,13 +123,25 @@ extension Member {
   /// Takes a presence, or the question which devices are connected.
   mutating func heardPresence(_ topic: MessageTopic, _ message: SignedMessage, _ actions: inout [Action]) {
     guard hasPresence, message.body.author != membership.device else { return }
-    guard message.body.author == message.body.subject, let record = roster.record(of: message.body.author),
-      record.signer == message.signer
-    else { return actions.append(.dropped(.author)) }
+    guard let record = recordOfAuthor(of: message, &actions) else { return }
     // A broker may show the messages of an earlier epoch or run again. Each run writes its record before it tells.
     guard message.epoch == epoch.number, message.body.run == record.body.run else {
       return actions.append(.dropped(.epoch))
     }
     if let tag = topic.tag { presences.heard(message, at: tag) } else { presences.plan(&actions) }
+  }
+
+  /// Returns the record of the device that says something about itself; nil if the device is not believed.
+  ///
+  /// A message of a removed device, or with another key, is counted as dropped. A message of a device that nothing is
+  /// known about is not: a broker keeps no order between topics, so a new device's message may overtake its record.
+  func recordOfAuthor(of message: SignedMessage, _ actions: inout [Action]) -> SignedMessage? {
+    let author = message.body.author
+    if author == message.body.subject {
+      if let record = roster.record(of: author), record.signer == message.signer { return record }
+      guard roster.isKnown(author) else { return nil }
+    }
+    actions.append(.dropped(.author))
+    return nil
   }
 }

@@ -116,6 +116,9 @@ struct PresenceTests {
   @Test func `no device tells for another one, and the past tells nothing`() throws {
     var talk = try talk()
     #expect(talk.tell(try presence(talk, 1, 1, by: 2)) == ["dropped author"])
+    let removed = try presence(talk, 2, 1)
+    try talk.hear(talk.tombstone(2, 3, by: 1))
+    #expect(talk.tell(removed) == ["dropped author"])
     let topic = MessageTopic.presence(account, talk.speakers[1].tag)
     #expect(talk.tell(try presence(talk, 1, 1, epoch: 0x1_0001)) == ["dropped epoch"])
     guard case .arrived(_, let shown, _) = try presence(talk, 1, 1) else { throw Rejection.kind }
