@@ -288,16 +288,19 @@ package struct TurnBound: Sendable {
   package let readLength: Int
   /// The size of a piece of a long answer, in bytes. The last row may exceed this size.
   package let pieceLength: Int
+  /// The number of changes, or of answers to changes, of a large transaction that the loop takes in before it looks at the
+  /// clock.
+  package let changes: Int
 
   /// The bounds while a single principal is connected. A second principal waits for such a turn to end.
   package static let alone = TurnBound(
     requests: 256, connections: 256, microseconds: 500, readLength: Bound.lineLength,
-    pieceLength: 65_536)
+    pieceLength: 65_536, changes: 64)
   /// The bounds while several principals are connected and wait for each other's turns.
   ///
   /// One read takes in about a hundred requests.
   package static let shared = TurnBound(
-    requests: 16, connections: 8, microseconds: 50, readLength: 4_096, pieceLength: 8_192)
+    requests: 16, connections: 8, microseconds: 50, readLength: 4_096, pieceLength: 8_192, changes: 8)
 }
 
 /// The bounds of the connections.

@@ -96,7 +96,7 @@ final class LifeCycle {
     if let survey = report.survey { appFolders?.noteSurvey(isInOrder: survey.faults.isEmpty) }
     if let condition = report.condition { stateWatch?.note(condition) }
     if report.store?.isStartDue == true { shutdown.restart() }
-    if report.condition != nil || report.changes.contains(where: \.change.isShown) { status.publish() }
+    if report.condition != nil || report.results.changes.contains(where: \.change.isShown) { status.publish() }
   }
 
   // MARK: Reload

@@ -61,12 +61,12 @@ final class CommittedState {
       proofKeyCipher = reopened.proofKeyCipher
     }
     if let store = report.store { recoveryKeyTime = store.recoveryKeyTime }
-    for recorded in report.changes {
+    for recorded in report.results.changes {
       registry.apply(recorded)
       if case .epochBegan(let epoch) = recorded.change { events.begin(epoch) }
       if let event = LogEvent(recorded) { log(event) }
     }
-    for line in report.events { events.append(line) }
+    for line in report.results.events { events.append(line) }
     for notice in report.notices { take(notice) }
     if let started = report.isStarted {
       isStarted = started

@@ -112,7 +112,7 @@ final class Measurements {
       commitSeconds.add(commit.microseconds)
       commitChanges.add(UInt64(commit.changes))
     }
-    events += report.events.count
+    events += report.results.events.count
     if let store = report.store { storeSize = store.size }
   }
 }

@@ -55,15 +55,16 @@ final class LoopTurns {
   }
 
   /// Runs one turn of the loop: takes in the kernel's events, then gives a turn to each principal with pending work, then
-  /// accepts a connection.
+  /// takes in the writer's reports, then accepts a connection.
   ///
   /// Requests that are here already so never wait for one that only connects, nor for more than one.
   ///
   /// - Parameter waits: whether to wait if there is nothing to do.
   func run(waits: Bool) {
     let waiting = scheduler.waiting
-    writer.inTurn { takeNews(waits: waits && waiting == 0) }
+    writer.inTurn { takeNews(waits: waits && waiting == 0 && !answers.isDue) }
     if scheduler.waiting > 0 { scheduler.giveTurns(behind: waiting, service) }
+    if answers.isDue { writer.inTurn { answers.take() } }
     if arrivals.isDue { writer.inTurn { _ = arrivals.acceptOne() } }
     measurements.endTurn()
     // After their connections were served: most connections have ended together with their process.
@@ -141,7 +142,7 @@ final class LoopTurns {
   private func takeInOther(_ token: UInt64) {
     switch token {
     case LoopToken.listener: arrivals.note()
-    case LoopToken.reports: answers.take()
+    case LoopToken.reports: answers.noteNews()
     case LoopToken.sources: loop.wake()
     case LoopToken.mounts: lifeCycle.noteMount()
     case LoopToken.proofs: writer.inTurn { proofs.takeAnswers() }

@@ -38,6 +38,6 @@ final class Commits {
     if let subordinates = report.subordinates { admission.use(subordinates) }
     measurements.record(report)
     lifeCycle.note(report)
-    if !report.events.isEmpty { publisher.startRound() }
+    if !report.results.events.isEmpty { publisher.startRound() }
   }
 }

@@ -44,9 +44,9 @@ extension Writer {
       let work: LongWork
       if let begun = longJobs.work { work = begun } else { work = try begin(task) }
       guard let answer = try piece(of: work, for: job.peer, &report) else { return }
-      report.outcomes.append(.init(job, .success(answer)))
+      report.results.add(.init(job, .success(answer)))
     } catch {
-      report.outcomes.append(.init(job, .failure(error)))
+      report.results.add(.init(job, .failure(error)))
     }
     longJobs.removeFirst()
   }

@@ -199,7 +199,7 @@ final class Writer {
         rest += carryOutTogether(batch, isShared: isShared, &report)
         batch = []
         originator = job.originator
-        report.outcomes.append(.init(job, perform(command, &report)))
+        report.results.add(.init(job, perform(command, &report)))
       }
     }
     rest += carryOutTogether(batch, isShared: isShared, &report)
@@ -220,6 +220,8 @@ final class Writer {
     var outcomes: [WriterReport.Outcome] = []
     outcomes.reserveCapacity(batch.count)
     var unfinished: [Job] = []
+    var ends: [WriterReport.Results.End] = []
+    if batch.count > 1 { ends.reserveCapacity(batch.count) }
     // Several steps of a change share a transaction only if nobody waits for its end.
     let most = isShared ? 0 : limits.changesPerCommit
     for (job, command) in batch {
@@ -231,16 +233,18 @@ final class Writer {
       } else {
         outcomes.append(.init(job, result))
       }
+      if batch.count > 1 { ends.append(.init(changes: recorded.count, outcomes: outcomes.count)) }
     }
-    let failure = commit(recorded, &report)
-    if failure == nil { self.registry = consume registry }
+    let events = recorded.events
     // A change that is not on disk is refused, even if a rule allowed it.
-    if let failure {
+    if let failure = commit(recorded, events, &report) {
       outcomes = outcomes.map { $0.refused(failure) } + unfinished.map { .init($0, .failure(failure)) }
+      report.results.add([], [], outcomes)
+      return []
     }
-    // Usually there are no earlier outcomes, and nothing is copied.
-    report.outcomes = report.outcomes.isEmpty ? outcomes : report.outcomes + outcomes
-    return failure == nil ? unfinished : []
+    self.registry = consume registry
+    report.results.add(recorded, events, outcomes, ends: ends)
+    return unfinished
   }
 
   /// Decides a command, with as many of its further steps as fit into a number of changes.
@@ -284,18 +288,19 @@ final class Writer {
   /// - Returns: nil on success. After a refusal none of the changes is in effect.
   func commit(_ changes: [Change], at now: Timestamp, _ report: inout WriterReport) -> Refusal? {
     let before = registry
-    let failure = commit(changes.map { record($0, at: now, in: &registry) }, &report)
-    if failure != nil { registry = before }
+    let recorded = changes.map { record($0, at: now, in: &registry) }
+    let events = recorded.events
+    let failure = commit(recorded, events, &report)
+    if failure == nil { report.results.add(recorded, events, []) } else { registry = before }
     return failure
   }
 
-  /// Commits changes in one transaction. The report contains them only if they are on disk.
+  /// Commits changes with their events in one transaction. The caller reports them if they are on disk.
   ///
   /// - Returns: nil on success. After a refusal none of the changes is in effect, and the caller must restore its
   ///   registry.
-  private func commit(_ recorded: [RecordedChange], _ report: inout WriterReport) -> Refusal? {
+  private func commit(_ recorded: [RecordedChange], _ events: [EventLine], _ report: inout WriterReport) -> Refusal? {
     let before = store.condition
-    let events = recorded.events
     if case .backup(let backup, _)? = longJobs.work {
       activity.inStorage { backup.writeAhead(of: recorded, from: store) }
     }
@@ -306,10 +311,6 @@ final class Writer {
     if !recorded.isEmpty {
       let taken = Clock.monotonicMicroseconds - started
       report.commits.append(.init(changes: recorded.count, microseconds: taken, isDone: failure == nil))
-    }
-    if failure == nil {
-      report.changes = report.changes.isEmpty ? recorded : report.changes + recorded
-      report.events = report.events.isEmpty ? events : report.events + events
     }
     noteCondition(before, &report)
     return failure

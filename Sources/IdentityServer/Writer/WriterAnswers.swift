@@ -15,6 +15,12 @@ final class WriterAnswers {
   private let lease: FleetLease
   private let measurements: Measurements
   private let shutdown: Shutdown
+  /// The reports that are to be taken in, the oldest last.
+  private var reports: [WriterReport] = []
+  /// Whether the writer may have sent further ones.
+  private var hasNews = false
+  /// Whether there are reports to take in.
+  private(set) var isDue = false
 
   init(
     _ writer: WriterChannel, _ commits: Commits, _ connections: ConnectionTable, _ scheduler: TurnScheduler,
@@ -33,14 +39,31 @@ final class WriterAnswers {
     self.shutdown = shutdown
   }
 
-  /// Takes in the writer's reports: first the changes of the state, then the answers.
+  /// Notes that the writer has sent reports.
+  func noteNews() {
+    hasNews = true
+    isDue = true
+  }
+
+  /// Takes in the writer's reports: of each, first the changes of the state, then the answers.
+  ///
+  /// Takes in a large commit in pieces, for as long as a turn lasts. Further pieces follow in the next runs of the loop.
   func take() {
+    if reports.isEmpty {
+      hasNews = false
+      reports = writer.takeReports()
+      if reports.count > 1 { reports.reverse() }
+    }
+    defer { isDue = hasNews || !reports.isEmpty }
     var touched: [Connection] = []
-    let reports = writer.takeReports()
     let now = Clock.monotonicMicroseconds
-    for report in reports {
+    while let report = reports.popLast() {
+      guard !report.results.hasPieces(of: connections.turn.changes) else {
+        reports += report.pieces(of: connections.turn.changes).reversed()
+        continue
+      }
       commits.apply(report)
-      for outcome in report.outcomes {
+      for outcome in report.results.outcomes {
         connections.finishJob(of: outcome.principal)
         measurements.record(outcome, at: now)
         // The client may have gone. Its changes are made all the same.
@@ -57,6 +80,7 @@ final class WriterAnswers {
         if touched.last !== connection { touched.append(connection) }
       }
       if report.hasStopped { return shutdown.finish() }
+      if !reports.isEmpty, Clock.monotonicMicroseconds - now >= connections.turn.microseconds { break }
     }
     // A connection may be in the list more than once, which is harmless.
     for connection in touched where connections[connection.token] === connection {

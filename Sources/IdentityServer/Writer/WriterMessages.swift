@@ -154,12 +154,8 @@ struct WriterReport: Sendable {
     let isStartDue: Bool
   }
 
-  /// The durable changes in order, to be applied to the committed registry.
-  var changes: [RecordedChange] = []
-  /// The events of these changes.
-  var events: [EventLine] = []
-  /// The outcomes in the order of the jobs.
-  var outcomes: [Outcome] = []
+  /// The changes and the outcomes.
+  var results = Results()
   /// The notices to log.
   var notices: [WriterNotice] = []
   /// The replacement of the committed registry after the store was rewritten; nil otherwise.
@@ -184,6 +180,20 @@ struct WriterReport: Sendable {
   var heartbeat: UInt64?
   /// Whether the store is closed and the thread ends.
   var hasStopped = false
+
+  /// Returns the report in pieces, of which no reader sees a part of a request. The first one has everything that is
+  /// neither a change nor an outcome, because the writer did that first.
+  ///
+  /// - Parameter length: the number of changes, or of outcomes, after which a piece ends.
+  func pieces(of length: Int) -> [WriterReport] {
+    var pieces = results.pieces(of: length).map { WriterReport(results: $0) }
+    guard let first = pieces.first else { return [self] }
+    pieces[0] = self
+    pieces[0].results = first.results
+    pieces[0].hasStopped = false
+    pieces[pieces.count - 1].hasStopped = hasStopped
+    return pieces
+  }
 }
 
 /// The loop's access to secrets, and the source of the master key. Without a reader, the loop has to ask the writer for
