@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// Simulations with a broker that lies. Once it is honest, all devices and the broker agree.
-struct AgreementTests {
+@Suite(.tags(.trial)) struct AgreementTests {
   private static let seeds = UInt64(Trial.rounds(20, long: 2_000))
 
   /// The time after which a broker's last lie is put right: the next readings, and the rules for absent messages.

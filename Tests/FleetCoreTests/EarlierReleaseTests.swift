@@ -7,7 +7,7 @@ import Testing
 @testable import FleetCore
 
 /// Devices of an earlier release, which neither read nor write version 2 of the envelope.
-struct EarlierReleaseTests {
+@Suite(.tags(.trial)) struct EarlierReleaseTests {
   private static let seeds = UInt64(Trial.rounds(20, long: 2_000))
   /// Readings, and the rules for absent messages.
   private static let peace = 2 * 1_200_000 + 600_000

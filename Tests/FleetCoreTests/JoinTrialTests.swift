@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// Simulations of newcomers that join beside a lying broker.
-struct JoinTrialTests {
+@Suite(.tags(.trial)) struct JoinTrialTests {
   private static let seeds = UInt64(Trial.rounds(20, long: 2_000))
   private static let peace = 2 * 1_200_000 + 600_000
 

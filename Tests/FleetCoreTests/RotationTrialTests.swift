@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// Simulations of rotations with a broker that lies.
-struct RotationTrialTests {
+@Suite(.tags(.trial)) struct RotationTrialTests {
   private static let seeds = UInt64(Trial.rounds(6, long: 2_000))
   private static let peace = 2 * 1_200_000 + 600_000
   /// The authors of tombstones may be removed themselves.

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// Simulations with copied disks, disks that were set back, and restarts.
-struct TwinTrialTests {
+@Suite(.tags(.trial)) struct TwinTrialTests {
   private static let seeds = UInt64(Trial.rounds(20, long: 2_000))
 
   /// Returns a fleet of three devices that have been restarted at random, and are live.

@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// Readers outside of the account, at a real daemon, a real service and a real broker.
-@Suite(.enabled(if: isRoot, "the services act as admins of the daemons")) struct ReaderTests {
+@Suite(.enabled(if: isRoot, "the services act as admins of the daemons"), .tags(.slow)) struct ReaderTests {
   /// A sender of push messages, which reads and writes with the clients of Mosquitto.
   private final class SenderUnderTest {
     let keys: DeviceKeys

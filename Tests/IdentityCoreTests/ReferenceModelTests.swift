@@ -190,7 +190,7 @@ private struct Difference: Error, CustomStringConvertible {
   init(_ description: String) { self.description = description }
 }
 
-struct ReferenceModelTests {
+@Suite(.tags(.trial)) struct ReferenceModelTests {
   @Test func `rows 40 and 40d: random requests and kills give the answers and events of the reference model`() throws {
     let sessions = Trial.rounds(50, long: 2_000)
     let steps = 1_000

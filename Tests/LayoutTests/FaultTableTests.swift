@@ -62,16 +62,6 @@ struct FaultTableTests {
     }
   }
 
-  /// A filter for a suite that is gone selects nothing, and passes.
-  @Test func `each suite of trials is declared`() throws {
-    let declared = try Tree.files(below: "Tests", "swift").flatMap { file in
-      try Tree.text(file).matches(of: /(?:struct|class) (\w+Tests)\b/).map { String($0.1) }
-    }
-    let trials = try #require(Tree.text("packaging/tools/lanes.sh").firstMatch(of: /TRIALS=\(([^)]*)\)/)).1
-    let names = trials.split(whereSeparator: \.isWhitespace).map(String.init)
-    #expect(names.count > 10 && Set(names).subtracting(declared) == [])
-  }
-
   @Test func `tests carry only existing rows, and only in the prefix`() throws {
     let all = try carried()
     #expect(all.count > 100)

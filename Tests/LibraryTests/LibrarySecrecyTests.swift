@@ -8,7 +8,7 @@ import Testing
 /// Tests that the library leaves no secrets in the memory of its program.
 ///
 /// Serialized: each test holds copies of the bytes that another test would find.
-@Suite(.serialized) struct LibrarySecrecyTests {
+@Suite(.serialized, .tags(.trial)) struct LibrarySecrecyTests {
   @Test(arguments: [false, true])
   func `a secret that was stored and read leaves no copy in memory after its release`(blocks: Bool) async throws {
     let daemon = try DaemonUnderTest().start()

@@ -101,15 +101,6 @@ readonly ADDRESS_TESTS='^(LinuxSystem|Systemd|ConfigurationFiles|AppManifests|Cl
 # Tests that run code with threads in their own process.
 readonly THREAD_TESTS='^(IdentityClient|Library|Mosquitto)Tests\.|^IdentityServerTests\.(AppFolders|ConnectionService|ConnectionTable|LogThread|ThreadProgress)Tests/'
 
-# End-to-end suites that run with the shipped programs only: shell completions, counts of a request's costs, suites that
-# run a client up to hundreds of times for its output, and suites that start a daemon again and again for a decision of
-# pure code. All other suites run the same unsafe code with AddressSanitizer.
-readonly PLAIN_SUITES=(
-  BackupTimeTests CheckMachineTests CheckStateTests CheckTests CheckWaitTests ClientProgramTests CompletionTests
-  ConsentTests DaemonTrustTests DocumentTests EpochTests ExampleClientTests HelpTests HostileDaemonTests MachineTests
-  MetricTextTests MetricsFolderTests MigrateFileTests MonitoringExampleTests MonitorTests RequestCostTests
-  SocketPathTests SourceFaultTests TerminalOutputTests VersionClientTests
-)
 # Tests that run with the shipped programs only: a backup that repeats with many megabytes what others do with few, and
 # the client's JSON of all examples, whose requests run with AddressSanitizer in another test.
 readonly PLAIN_TESTS='several megabytes|the JSON of every example'
@@ -122,17 +113,6 @@ readonly PLAIN_FLEET_TESTS='/Fleet(Document|Report|Roster|Shard|Twin)Tests'
 # Store tests that run plain: they search memory that a sanitizer keeps, or repeat other tests at length. All other store
 # tests run with AddressSanitizer.
 readonly PLAIN_STORE_TESTS='\.(ColumnTampering|LargeStore|Replacing|Witness)Tests/|behind in memory|the oldest events are removed'
-
-# Suites that keep the loop of the daemon busy together with its writer, its reader, its log or the thread of its signals.
-readonly THREADED_SUITES=(
-  BackupTests ConfigurationFaultTests EventTests JournalTests KeyTests LifeTests LogTests ManifestTests NotificationTests
-  RandomSessionTests ResourceTests RestoreTests SoakTests StoreFaultTests
-)
-# Suites in which the loop mostly waits for another thread. The long run has them with ThreadSanitizer, too.
-readonly SELDOM_THREADED_SUITES=(
-  AnswerPieceTests CrashTests ItemFaultTests ItemTests MonitorTests OrphanTests PeerFaultTests SpaceTests StateFaultTests
-  VersionTests
-)
 
 # Tests of pure code and of the source tree.
 readonly PURE_TESTS='^(Identity(Core|Wire|Client)|Fleet(Wire|Core|Service)|ClientFormats|Doctor|Layout|Sessions)Tests\.'
@@ -233,14 +213,6 @@ sanitizer_reports() {
 
 # --- Tests ---------------------------------------------------------------------------------------------------------
 
-# Suites of trials. The long run repeats them more often.
-readonly TRIALS=(
-  SoakTests PowerCutTests StorageSweepTests KillTests ReferenceModelTests RandomSessionTests AccessTableTests
-  ConfusedNameTests FailingDiskTests ReusedNumberTests BitFlipTests OriginalOrderTests LibrarySecrecyTests
-  LogExaminationTests DamageModelTests AgreementTests TwinTrialTests JoinTrialTests RotationTrialTests
-  EarlierReleaseTests FleetKillTests FleetTrialTests
-)
-
 # Runs tests of a scratch path. Does not use `swift test`, because parallel runs of it read files that another run is
 # writing. The time limit ends a lane with a hung test, before the build server ends the run without naming the test.
 #
@@ -304,20 +276,26 @@ system_tests() {
   IDENTITYD_SUITES=$suite tests .build --filter "$filter" "$@"
 }
 
-# Prints the filter of all trials. Trials need many rounds but no sanitizer, so they run plain.
-trial_names() { names_of "${TRIALS[@]}"; }
-
 # Prints the filter of suites: names_of SUITE...
 names_of() { (IFS='|' && echo "\.($*)/"); }
 
-# Suites that take too long for the quick run. With real brokers a device or a reader mostly waits, for ten minutes
-# altogether. The others run a client or a shell hundreds of times.
-readonly SLOW_SUITES=(
-  CompletionTests ExampleClientTests FleetClusterTests FleetDocumentTests FleetServiceTests HostileDaemonTests ReaderTests
-)
+# Prints the suites with a tag of Tests/TestSupport/Tags.swift, one in a line. Looks for the tag in the sources, because a
+# run of tests selects by names only.
+suites_with() {
+  grep --recursive --files-with-matches --extended-regexp --include='*.swift' "\.tags\([^)]*\.$1\b" Tests |
+    sed 's|.*/||; s|\.swift$||' | sort
+}
+
+# Prints the filter of the suites with a tag.
+tagged() {
+  local names
+  mapfile -t names < <(suites_with "$1")
+  [ ${#names[@]} -gt 0 ] || fail "no suite has the tag $1"
+  names_of "${names[@]}"
+}
 
 # Prints the filter of all tests that the quick run leaves out.
-slow_tests() { echo "$(trial_names)|$(names_of "${SLOW_SUITES[@]}")|$PLAIN_TESTS|$LOG_FLOODS"; }
+slow_tests() { echo "$(tagged trial)|$(tagged slow)|$PLAIN_TESTS|$LOG_FLOODS"; }
 
 # The lanes of the quick run: tests of pure code, and of the built programs. The full run also has trials, edge tests,
 # slow suites and tests of many megabytes. Their suites can be named, too.
@@ -342,15 +320,15 @@ pure_lanes() {
   lane "examples of all verbs" tests .build --filter '\.VerbExampleTests/'
 }
 
-# Runs suites with the daemon of ThreadSanitizer. A search of memory concerns no threads.
+# Runs the suites with a tag with the daemon of ThreadSanitizer. A search of memory concerns no threads.
 threaded_suites() {
-  sanitized_programs thread --filter "^EndToEndTests$(names_of "$@")" --skip "$PLAIN_TESTS|in the daemon.s memory"
+  sanitized_programs thread --filter "^EndToEndTests$(tagged "$1")" --skip "$PLAIN_TESTS|in the daemon.s memory"
 }
 
 # Lanes with the programs of a sanitizer, and with the tests that run sanitized code in their own process.
 sanitized_lanes() {
   local sanitizer=$1 fleet='^EndToEndTests\.Fleet' plain letters
-  plain="$(trial_names)|$(names_of "${PLAIN_SUITES[@]}")"
+  plain="$(tagged trial)|$(tagged plain)"
   case $sanitizer in
     address)
       for letters in A-E F-H ^A-H; do
@@ -366,7 +344,7 @@ sanitized_lanes() {
       ;;
     thread)
       # The two threads of identity-fleet share the mailboxes of Mosquitto only, which MosquittoTests run with it.
-      lane "end-to-end with ThreadSanitizer" threaded_suites "${THREADED_SUITES[@]}"
+      lane "end-to-end with ThreadSanitizer" threaded_suites threads
       lane "edges with ThreadSanitizer" sanitized_edges thread --filter "$THREAD_TESTS"
       ;;
   esac
