@@ -221,7 +221,7 @@ final class Writer {
     outcomes.reserveCapacity(batch.count)
     var unfinished: [Job] = []
     var ends: [WriterReport.Results.End] = []
-    if batch.count > 1 { ends.reserveCapacity(batch.count) }
+    var nextEnd = TurnBound.shared.changes
     // Several steps of a change share a transaction only if nobody waits for its end.
     let most = isShared ? 0 : limits.changesPerCommit
     for (job, command) in batch {
@@ -233,7 +233,11 @@ final class Writer {
       } else {
         outcomes.append(.init(job, result))
       }
-      if batch.count > 1 { ends.append(.init(changes: recorded.count, outcomes: outcomes.count)) }
+      let size = max(recorded.count, outcomes.count)
+      if size >= nextEnd {
+        ends.append(.init(changes: recorded.count, outcomes: outcomes.count))
+        nextEnd = size + TurnBound.shared.changes
+      }
     }
     let events = recorded.events
     // A change that is not on disk is refused, even if a rule allowed it.

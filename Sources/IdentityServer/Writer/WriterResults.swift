@@ -16,7 +16,8 @@ extension WriterReport {
     private(set) var events: [EventLine] = []
     /// The outcomes in the order of the jobs.
     private(set) var outcomes: [Outcome] = []
-    /// The ends of the requests in a transaction of several ones.
+    /// The ends of requests at which a large transaction can be cut, at least as far apart as a piece is long
+    /// (``TurnBound/changes``).
     private var ends: [End] = []
 
     /// Adds durable changes, their events, and the outcomes of jobs, with the ends of the requests among them.
