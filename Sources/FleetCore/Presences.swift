@@ -5,22 +5,37 @@ struct Presences: Sendable {
   /// The greatest number of devices in an account whose devices tell each other.
   static let most = 64
 
-  /// The last presence that a device told.
+  /// The last presence that a device told in one of its runs.
   private struct Told {
     let run: Run
+    let signer: PublicKey
     let counter: UInt64
     var isHere: Bool
+
+    init(_ message: SignedMessage) {
+      run = message.body.run
+      signer = message.signer
+      counter = message.body.counter
+      isHere = message.body.fields[.state] == [1]
+    }
+
+    /// Returns whether the device told it in the same run as a message.
+    func isOfRun(of message: SignedMessage) -> Bool { run == message.body.run && signer == message.signer }
   }
 
-  private var known: [DeviceTag: Told] = [:]
+  /// What each device told in the run of its record, and in another one. A broker keeps no order between topics, so a
+  /// presence may overtake the record of its run.
+  private var known: [DeviceTag: [Told]] = [:]
   private var connections: UInt64 = 0
   private var told: UInt64 = 0
   private var isPlanned = false
   /// Whether the exchange begins when the record of this device is published: the others believe no unknown device.
   var isWaiting = false
 
-  /// The devices that are connected.
-  var here: Set<DeviceTag> { Set(known.filter { $0.value.isHere }.keys) }
+  /// Returns whether a device told in the run of its record that it is connected.
+  func isHere(_ tag: DeviceTag, _ record: SignedMessage) -> Bool {
+    known[tag]?.contains { $0.isHere && $0.isOfRun(of: record) } ?? false
+  }
 
   /// Starts a connection. Returns the counter of the presence that the broker publishes at its end.
   mutating func connecting() -> UInt64 {
@@ -44,16 +59,24 @@ struct Presences: Sendable {
   }
 
   /// Takes the presence of a device. An earlier one of the same run changes nothing.
-  mutating func heard(_ message: SignedMessage, at tag: DeviceTag) {
-    let told = Told(run: message.body.run, counter: message.body.counter, isHere: message.body.fields[.state] == [1])
-    if let last = known[tag], last.run == told.run, last.counter >= told.counter { return }
-    known[tag] = told
+  ///
+  /// - Parameter record: the record of the device; nil if it has not arrived.
+  mutating func heard(_ message: SignedMessage, at tag: DeviceTag, _ record: SignedMessage?) {
+    var all = known[tag] ?? []
+    if let index = all.firstIndex(where: { $0.isOfRun(of: message) }) {
+      guard all[index].counter < message.body.counter else { return }
+      all[index] = Told(message)
+    } else {
+      guard known.count < 2 * Self.most || !all.isEmpty || record != nil else { return }
+      all = all.filter { told in record.map { told.isOfRun(of: $0) } ?? false } + [Told(message)]
+    }
+    known[tag] = all
   }
 
   /// Counts nobody as connected, because the devices are asked anew, or the connection ended. The counters stay, so that
   /// a broker cannot repeat an earlier answer.
   mutating func reset() {
-    for tag in known.keys { known[tag]?.isHere = false }
+    for tag in known.keys { for index in known[tag, default: []].indices { known[tag]?[index].isHere = false } }
   }
 
   mutating func disconnected(_ actions: inout [Action]) {
@@ -69,7 +92,13 @@ extension Member {
   var hasPresence: Bool { settings.presence && roster.devices <= Presences.most }
 
   /// The connected devices of the account, as far as they tell.
-  var present: Set<DeviceTag> { hasPresence ? presences.here.filter { roster[$0]?.kind == .record } : [] }
+  var present: Set<DeviceTag> {
+    guard hasPresence else { return [] }
+    let here = roster.tags.filter { tag in
+      roster[tag].map { $0.kind == .record && presences.isHere(tag, $0) } ?? false
+    }
+    return Set(here)
+  }
 
   /// Returns a message about this device that the broker does not keep.
   func draft(_ kind: MessageKind, _ counter: UInt64, state: UInt8? = nil, digest: RosterDigest? = nil) -> Draft {
@@ -123,25 +152,25 @@ extension Member {
   /// Takes a presence, or the question which devices are connected.
   mutating func heardPresence(_ topic: MessageTopic, _ message: SignedMessage, _ actions: inout [Action]) {
     guard hasPresence, message.body.author != membership.device else { return }
-    guard let record = recordOfAuthor(of: message, &actions) else { return }
-    // A broker may show the messages of an earlier epoch or run again. Each run writes its record before it tells.
-    guard message.epoch == epoch.number, message.body.run == record.body.run else {
-      return actions.append(.dropped(.epoch))
-    }
-    if let tag = topic.tag { presences.heard(message, at: tag) } else { presences.plan(&actions) }
+    // A device that has not seen the record of another one believes the other one later.
+    guard isOfMemberOrUnknown(message, &actions) else { return }
+    // A broker may show the messages of an earlier epoch.
+    guard message.epoch == epoch.number else { return actions.append(.dropped(.epoch)) }
+    guard let tag = topic.tag else { return presences.plan(&actions) }
+    presences.heard(message, at: tag, roster.record(of: message.body.author))
   }
 
-  /// Returns the record of the device that says something about itself; nil if the device is not believed.
+  /// Returns whether a device says something about itself that is believed, now or once its record has arrived.
   ///
-  /// A message of a removed device, or with another key, is counted as dropped. A message of a device that nothing is
-  /// known about is not: a broker keeps no order between topics, so a new device's message may overtake its record.
-  func recordOfAuthor(of message: SignedMessage, _ actions: inout [Action]) -> SignedMessage? {
+  /// A message of a removed device, or with another key than that of the record, is counted as dropped. A message of a
+  /// device that nothing is known about is not: a broker keeps no order between topics, so a new device's message may
+  /// overtake its record.
+  func isOfMemberOrUnknown(_ message: SignedMessage, _ actions: inout [Action]) -> Bool {
     let author = message.body.author
-    if author == message.body.subject {
-      if let record = roster.record(of: author), record.signer == message.signer { return record }
-      guard roster.isKnown(author) else { return nil }
-    }
+    let record = roster.record(of: author)
+    let isBelieved = record.map { $0.signer == message.signer } ?? !roster.isKnown(author)
+    if isBelieved, author == message.body.subject { return true }
     actions.append(.dropped(.author))
-    return nil
+    return false
   }
 }
