@@ -4,6 +4,9 @@ import Glibc
 ///
 /// A look-up throws if the name service cannot answer. An unknown account is not an error.
 package enum Accounts {
+  /// The path of the file of local users (passwd(5)). Other sources of the name service switch have no file to watch.
+  package static let file = "/etc/passwd"
+
   /// Returns the ID of a group, or nil if there is no such group (getgrnam_r(3)).
   package static func groupID(named name: String) throws(SystemError) -> UInt32? {
     try unsafe look(

@@ -25,7 +25,7 @@ enum MachineSources {
       },
       manifests: { ManifestReader.survey($0) },
       userIDs: { ManifestReader.userIDs(of: $0) },
-      files: [SubordinateUserReader.path], subordinates: { SubordinateUserReader.read(owners: $0) },
+      files: [SubordinateUserReader.path, Accounts.file], subordinates: { SubordinateUserReader.read(owners: $0) },
       system: { system }, provision: { try provision() })
   }
 
