@@ -42,6 +42,19 @@ def until(condition, what):
         time.sleep(0.02)
 
 
+def remove(folder):
+    """Removes a temporary folder. Processes of a browser may write to it for a moment after its driver has ended."""
+
+    def is_gone():
+        try:
+            folder.cleanup()
+        except OSError:
+            return False
+        return True
+
+    until(is_gone, f"the removal of {folder.name}")
+
+
 class Daemon:
     """A daemon, by default at the system's path, with a state of its own."""
 
@@ -244,7 +257,7 @@ class PageCase(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory(prefix="identityd-")
-        cls.addClassCleanup(cls.folder.cleanup)
+        cls.addClassCleanup(remove, cls.folder)
         os.chmod(cls.folder.name, 0o755)
         install_page(cls.folder.name)
         cls.daemon = Daemon(cls.folder.name)

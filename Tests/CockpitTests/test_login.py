@@ -8,7 +8,7 @@ The picture for the README is overview-trixie.png in .build/screenshots.
 
 import json, os, pathlib, subprocess, sys, tempfile, unittest
 
-from browser import ROOT, Page, browser, until
+from browser import ROOT, Page, browser, remove, until
 
 SUITE = sys.argv[1]
 NAME = f"console-{SUITE}"
@@ -61,7 +61,7 @@ class LoginTest(unittest.TestCase):
         cls.addClassCleanup(tool, "down", NAME)
         inside(SYSTEM)
         cls.folder = tempfile.TemporaryDirectory(prefix="identityd-")
-        cls.addClassCleanup(cls.folder.cleanup)
+        cls.addClassCleanup(remove, cls.folder)
         cls.page = Page(browser(cls.folder.name), SUITE)
         cls.addClassCleanup(cls.page.driver.quit)
 
