@@ -28,17 +28,17 @@ struct Listing {
     for name in values.flatMap(\.others).map(\.name) where !others.contains(name) { others.append(name) }
     if line.isOpen, !others.isEmpty {
       found.append(Column(name: "details", kind: .word, isOpen: true))
-      for place in values.indices {
-        let others = values[place].others
-        values[place].known.append(others.isEmpty ? nil : Self.joined(others))
+      for index in values.indices {
+        let others = values[index].others
+        values[index].known.append(others.isEmpty ? nil : Self.joined(others))
       }
     } else {
       found += others.map { Column(name: $0, kind: .word) }
-      for place in values.indices {
-        for name in others { values[place].known.append(values[place].others.first { $0.name == name }?.value) }
+      for index in values.indices {
+        for name in others { values[index].known.append(values[index].others.first { $0.name == name }?.value) }
       }
     }
-    let used = found.indices.filter { place in values.contains { $0.known[place] != nil } }
+    let used = found.indices.filter { index in values.contains { $0.known[index] != nil } }
     columns = used.map { found[$0] }
     rows = values.map { row in used.map { row.known[$0] } }
   }

@@ -37,9 +37,9 @@ struct Table {
   /// - Parameter width: the width of the screen; nil to cut nothing.
   /// - Returns: nil if the table is too wide even if values are cut.
   func text(within width: Int?, isColoured: Bool) -> (text: String, isCut: Bool)? {
-    let natural = columns.indices.map { place in
-      rows.reduce(DisplayWidth.columns(of: columns[place].title)) { widest, row in
-        max(widest, DisplayWidth.columns(of: row[place].text))
+    let natural = columns.indices.map { index in
+      rows.reduce(DisplayWidth.columns(of: columns[index].title)) { widest, row in
+        max(widest, DisplayWidth.columns(of: row[index].text))
       }
     }
     guard let widths = width.map({ fitted(natural, into: $0) }) ?? natural else { return nil }
@@ -54,9 +54,9 @@ struct Table {
     let needed = natural.indices.map { columns[$0].isOpen ? DisplayWidth.columns(of: columns[$0].title) : natural[$0] }
     var excess = needed.reduce(0, +) + Self.gap * (natural.count - 1) - width
     while excess > 0 {
-      let elastic = widths.indices.filter { place in
-        columns[place].isElastic
-          && widths[place] > max(Self.leastWidth, DisplayWidth.columns(of: columns[place].title))
+      let elastic = widths.indices.filter { index in
+        columns[index].isElastic
+          && widths[index] > max(Self.leastWidth, DisplayWidth.columns(of: columns[index].title))
       }
       guard let widest = elastic.max(by: { widths[$0] < widths[$1] }) else { return nil }
       widths[widest] -= 1
@@ -68,18 +68,18 @@ struct Table {
   private func line(_ cells: [Cell], _ widths: [Int], _ isColoured: Bool) -> String {
     var line = ""
     var spaces = 0
-    for (place, cell) in cells.enumerated() {
+    for (index, cell) in cells.enumerated() {
       var text = cell.text
-      if DisplayWidth.columns(of: text) > widths[place] {
-        text = DisplayWidth.prefix(of: text, columns: widths[place] - 1) + "…"
+      if DisplayWidth.columns(of: text) > widths[index] {
+        text = DisplayWidth.prefix(of: text, columns: widths[index] - 1) + "…"
       }
-      let rest = widths[place] - DisplayWidth.columns(of: text)
-      if columns[place].isNumber {
+      let rest = widths[index] - DisplayWidth.columns(of: text)
+      if columns[index].isNumber {
         spaces += rest
       }
       line += String(repeating: " ", count: spaces)
       line += cell.emphasis?.applied(to: text, isColoured: isColoured) ?? text
-      spaces = Self.gap + (columns[place].isNumber ? 0 : rest)
+      spaces = Self.gap + (columns[index].isNumber ? 0 : rest)
     }
     return line + "\n"
   }

@@ -126,8 +126,8 @@ package struct BackupHeader: Equatable, Sendable {
   private static func bytes(_ name: String, _ word: String, count: Int) -> [UInt8]? {
     guard word.hasPrefix("\(name)="), word.utf8.count == name.utf8.count + 1 + 2 * count else { return nil }
     let digits = Array(word.utf8.dropFirst(name.utf8.count + 1))
-    let bytes = stride(from: 0, to: digits.count, by: 2).compactMap { place in
-      UInt8(String(decoding: digits[place..<(place + 2)], as: UTF8.self), radix: 16)
+    let bytes = stride(from: 0, to: digits.count, by: 2).compactMap { offset in
+      UInt8(String(decoding: digits[offset..<(offset + 2)], as: UTF8.self), radix: 16)
     }
     return bytes.count == count ? bytes : nil
   }

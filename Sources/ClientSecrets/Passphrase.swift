@@ -84,10 +84,10 @@ package struct Passphrase: ~Copyable {
       return nil
     }
     guard var composed = GuardedBytes(capacity: count * ComposedText.mostGrowth) else { throw .noMemory }
-    let isComposed = unsafe composed.fill { place, room in
+    let isComposed = unsafe composed.fill { target, room in
       unsafe bytes.withBytes { text in
         unsafe ComposedText.compose(
-          UnsafeBufferPointer(start: text, count: count), into: UnsafeMutableBufferPointer(start: place, count: room))
+          UnsafeBufferPointer(start: text, count: count), into: UnsafeMutableBufferPointer(start: target, count: room))
       }
     }
     guard isComposed, !composed.matches(bytes) else { return nil }
@@ -127,10 +127,10 @@ package struct Passphrase: ~Copyable {
   ) throws(Failure) -> BackupKey {
     guard var key = GuardedBytes(capacity: BackupKey.length) else { throw .noMemory }
     let count = UInt64(bytes.count)
-    let isMade = unsafe key.fill { place, length in
+    let isMade = unsafe key.fill { target, length in
       let code = unsafe bytes.withBytes { passphrase in
         unsafe crypto_pwhash(
-          place, UInt64(length), passphrase, count, header.salt, UInt64(header.operations), header.memory,
+          target, UInt64(length), passphrase, count, header.salt, UInt64(header.operations), header.memory,
           crypto_pwhash_ALG_ARGON2ID13)
       }
       return code == 0 ? length : nil

@@ -22,20 +22,20 @@ package struct ReportedFault: Equatable, Sendable {
     let sorted = order.flatMap { result in causes.filter { all[$0].fault.result == result } }
     return sorted.flatMap { cause in
       let symptoms = all.indices.filter { origins[$0] == cause && $0 != cause }
-      return ([cause] + symptoms).map { place in
+      return ([cause] + symptoms).map { index in
         ReportedFault(
-          check: all[place].check, fault: all[place].fault, symptomOf: place == cause ? nil : all[cause].check)
+          check: all[index].check, fault: all[index].fault, symptomOf: index == cause ? nil : all[cause].check)
       }
     }
   }
 
-  /// Returns the place of the fault from which a fault follows, directly or through others: its own if there is none.
-  private static func origin(of place: Int, among faults: [Finding.Fault]) -> Int {
-    guard let effect = faults[place].effect else { return place }
+  /// Returns the index of the fault from which a fault follows, directly or through others: its own if there is none.
+  private static func origin(of index: Int, among faults: [Finding.Fault]) -> Int {
+    guard let effect = faults[index].effect else { return index }
     let cause = faults.firstIndex { other in
       other.consequences.contains(effect) && other.effect.map { $0 < effect } ?? true
     }
     // The recursion ends, because the effect of each cause precedes that of its consequence.
-    return cause.map { origin(of: $0, among: faults) } ?? place
+    return cause.map { origin(of: $0, among: faults) } ?? index
   }
 }

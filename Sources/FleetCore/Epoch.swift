@@ -54,8 +54,8 @@ package struct Epoch: Equatable, Sendable {
   func next(by tag: DeviceTag, without removed: [UUID] = []) -> Epoch? {
     guard rotations < 0xffff else { return nil }
     // The tag is a keyed hash, so two devices rarely have the same bits, which identifiers may.
-    let place = 0xffff - UInt32(truncatingIfNeeded: tag.high >> 48)
-    let next = (rotations + 1) << 16 | place
+    let rank = 0xffff - UInt32(truncatingIfNeeded: tag.high >> 48)
+    let next = (rotations + 1) << 16 | rank
     return Epoch(number: next, former: number, made: next, removed: removed)
   }
 

@@ -29,8 +29,8 @@ extension Member {
     guard message.kind == .record, former.kind == .record, message.signer != former.signer, readings.areSettled else {
       return
     }
-    if let place = rekeyed.found.firstIndex(where: { $0.tag == tag }) {
-      rekeyed.found[place].key = message.signer
+    if let index = rekeyed.found.firstIndex(where: { $0.tag == tag }) {
+      rekeyed.found[index].key = message.signer
     } else if rekeyed.found.count < OtherKeys.most {
       rekeyed.found.append((tag, message.signer))
       actions.append(.rekeyed(message))

@@ -84,8 +84,8 @@ package enum Pace {
   static let mostGrants = 100
 
   /// Returns the wait before a key is handed to a device, after so many others.
-  static func grant(_ place: Int) -> Delay {
-    let second = place / mostGrants * 1_000
+  static func grant(_ index: Int) -> Delay {
+    let second = index / mostGrants * 1_000
     return second...second + 500
   }
 

@@ -24,13 +24,13 @@ package struct RosterDigest: Equatable, Sendable {
   package mutating func toggle(_ message: SignedMessage?, at tag: DeviceTag) {
     guard let message, message.kind == .record else { return }
     let start = Int(tag.bucket) * Self.width
-    for place in 0..<Self.width { bytes[start + place] ^= message.digest[place] }
+    for index in 0..<Self.width { bytes[start + index] ^= message.digest[index] }
   }
 
   /// Returns the summary without the records of another one, which are among its own.
   func without(_ other: Self) -> Self {
     var left = self
-    for place in bytes.indices { left.bytes[place] ^= other.bytes[place] }
+    for index in bytes.indices { left.bytes[index] ^= other.bytes[index] }
     return left
   }
 

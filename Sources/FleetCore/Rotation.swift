@@ -120,8 +120,8 @@ extension Member {
   /// Hands the key to the others, and rotates again if that is necessary.
   mutating func beginEpoch(_ actions: inout [Action]) {
     let waiting = grantees.filter { sealingEpoch(for: $0) != nil && rotation.grants.isSettled(Grantee(tag: $0)) }
-    for (place, tag) in waiting.enumerated() {
-      rotation.grants.schedule(Grantee(tag: tag), attempt: 0, after: Pace.grant(place), &actions)
+    for (index, tag) in waiting.enumerated() {
+      rotation.grants.schedule(Grantee(tag: tag), attempt: 0, after: Pace.grant(index), &actions)
     }
     renewRemovals(&actions)
     contest(&actions)

@@ -46,10 +46,10 @@ package final class SecretKey: Sendable {
   ///   - context: eight letters that name the use.
   func derived(_ number: UInt64, _ context: StaticString) -> SecretKey? {
     precondition(context.utf8CodeUnitCount == Int(crypto_kdf_CONTEXTBYTES))
-    return unsafe SecretKey { place in
+    return unsafe SecretKey { key in
       // Fails only for lengths out of range.
       _ = unsafe context.utf8Start.withMemoryRebound(to: CChar.self, capacity: 8) { context in
-        unsafe crypto_kdf_derive_from_key(place, SecretKey.length, number, context, memory)
+        unsafe crypto_kdf_derive_from_key(key, SecretKey.length, number, context, memory)
       }
     }
   }

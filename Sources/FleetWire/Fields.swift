@@ -103,8 +103,8 @@ package struct Fields: Equatable, Sendable {
     set {
       all.removeAll { $0.type == type.rawValue }
       guard let newValue else { return }
-      let place = all.firstIndex { $0.type > type.rawValue } ?? all.endIndex
-      all.insert(Field(type: type.rawValue, value: newValue), at: place)
+      let index = all.firstIndex { $0.type > type.rawValue } ?? all.endIndex
+      all.insert(Field(type: type.rawValue, value: newValue), at: index)
     }
   }
 
@@ -114,14 +114,14 @@ package struct Fields: Equatable, Sendable {
   /// Replaces all fields of a type that may occur several times.
   mutating func set(_ type: FieldType, _ values: [[UInt8]]) {
     self[type] = nil
-    let place = all.firstIndex { $0.type > type.rawValue } ?? all.endIndex
-    all.insert(contentsOf: values.map { Field(type: type.rawValue, value: $0) }, at: place)
+    let index = all.firstIndex { $0.type > type.rawValue } ?? all.endIndex
+    all.insert(contentsOf: values.map { Field(type: type.rawValue, value: $0) }, at: index)
   }
 
   /// Takes a value out; nil if there is none. Unless the fields were copied, the caller has the only copy of the value.
   package mutating func remove(_ type: FieldType) -> [UInt8]? {
-    guard let place = all.firstIndex(where: { $0.type == type.rawValue }) else { return nil }
-    return all.remove(at: place).value
+    guard let index = all.firstIndex(where: { $0.type == type.rawValue }) else { return nil }
+    return all.remove(at: index).value
   }
 
   /// Whether each value of a known type has a permitted length.

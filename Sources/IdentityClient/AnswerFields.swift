@@ -25,16 +25,16 @@ struct AnswerFields {
   /// Decodes each row.
   func map<Row>(_ read: (AnswerFields) throws(IdentityError) -> Row) throws(IdentityError) -> [Row] {
     var all: [Row] = []
-    for (place, row) in rows.enumerated() {
-      all.append(try read(AnswerFields(row, secret: place < rowSecrets.count ? rowSecrets[place] : nil)))
+    for (index, row) in rows.enumerated() {
+      all.append(try read(AnswerFields(row, secret: index < rowSecrets.count ? rowSecrets[index] : nil)))
     }
     return all
   }
 
   /// Returns a positional word.
-  func word(_ place: Int) throws(IdentityError) -> String {
-    guard place < content.words.count else { throw .brokenAnswer("word \(place + 1) is missing") }
-    return content.words[place].description
+  func word(_ index: Int) throws(IdentityError) -> String {
+    guard index < content.words.count else { throw .brokenAnswer("word \(index + 1) is missing") }
+    return content.words[index].description
   }
 
   /// Returns an optional attribute.
@@ -53,8 +53,8 @@ struct AnswerFields {
   }
 
   /// Returns a positional word as a UUID.
-  func uuid(_ place: Int) throws(IdentityError) -> IdentityUUID {
-    guard let uuid = IdentityUUID(try word(place)) else { throw .brokenAnswer("word \(place + 1) is not a UUID") }
+  func uuid(_ index: Int) throws(IdentityError) -> IdentityUUID {
+    guard let uuid = IdentityUUID(try word(index)) else { throw .brokenAnswer("word \(index + 1) is not a UUID") }
     return uuid
   }
 

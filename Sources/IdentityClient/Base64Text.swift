@@ -17,9 +17,9 @@ package enum Base64Text {
       var group = UInt32(bytes[index]) << 16
       if rest > 1 { group |= UInt32(bytes[index + 1]) << 8 }
       if rest > 2 { group |= UInt32(bytes[index + 2]) }
-      for place in 0..<4 {
-        let digit = UInt8(group >> UInt32(18 - 6 * place) & 63)
-        text.append(place <= rest ? character(for: digit) : UInt8(ascii: "="))
+      for digitIndex in 0..<4 {
+        let digit = UInt8(group >> UInt32(18 - 6 * digitIndex) & 63)
+        text.append(digitIndex <= rest ? character(for: digit) : UInt8(ascii: "="))
       }
       index += 3
     }

@@ -43,7 +43,7 @@ struct LineReader {
     }
     let line = Array(received[consumed..<end])
     // Wiped at once, because more data may never arrive.
-    for place in consumed..<end { received[place] = 0 }
+    for index in consumed..<end { received[index] = 0 }
     consumed = end + 1
     searched = consumed
     return line

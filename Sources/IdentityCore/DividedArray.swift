@@ -20,10 +20,10 @@ package struct DividedArray<Element: Sendable>: RandomAccessCollection, Sendable
   package var endIndex: Int { count }
 
   /// The element at an index.
-  package subscript(place: Int) -> Element {
-    get { pieces[place / Self.pieceSize][place % Self.pieceSize] }
+  package subscript(index: Int) -> Element {
+    get { pieces[index / Self.pieceSize][index % Self.pieceSize] }
     // Modifies in place, because an element that is itself a collection would be copied otherwise.
-    _modify { yield &pieces[place / Self.pieceSize][place % Self.pieceSize] }
+    _modify { yield &pieces[index / Self.pieceSize][index % Self.pieceSize] }
   }
 
   /// Appends an element.

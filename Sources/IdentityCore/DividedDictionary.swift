@@ -16,28 +16,28 @@ struct DividedDictionary<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// Creates an empty dictionary with room for a number of values.
   init(minimumCapacity: Int) {
     if minimumCapacity == 0 { return }
-    var places = 1
-    while minimumCapacity > places * Self.partSize { places *= 2 }
-    parts = DividedArray((0..<places).lazy.map { _ in Dictionary(minimumCapacity: minimumCapacity / places) })
+    var partCount = 1
+    while minimumCapacity > partCount * Self.partSize { partCount *= 2 }
+    parts = DividedArray((0..<partCount).lazy.map { _ in Dictionary(minimumCapacity: minimumCapacity / partCount) })
   }
 
   subscript(key: Key) -> Value? {
-    get { parts.isEmpty ? nil : parts[place(of: key)][key] }
+    get { parts.isEmpty ? nil : parts[index(of: key)][key] }
     // Modifies in place, because a value that is itself such a dictionary would be copied otherwise.
     _modify {
       if parts.isEmpty { parts.append([:]) }
-      let place = place(of: key)
-      let before = parts[place].count
+      let index = index(of: key)
+      let before = parts[index].count
       defer {
-        count += parts[place].count - before
+        count += parts[index].count - before
         if count > parts.count * Self.partSize { divide() }
       }
-      yield &parts[place][key]
+      yield &parts[index][key]
     }
   }
 
   /// Returns whether a key has a value, without reading the value.
-  func contains(_ key: Key) -> Bool { !parts.isEmpty && parts[place(of: key)].index(forKey: key) != nil }
+  func contains(_ key: Key) -> Bool { !parts.isEmpty && parts[index(of: key)].index(forKey: key) != nil }
 
   /// Reads and changes the value of a key with a single look-up.
   mutating func update<Result>(_ key: Key, _ change: (inout Value?) -> Result) -> Result { change(&self[key]) }
@@ -46,9 +46,9 @@ struct DividedDictionary<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   ///
   /// - Returns: the previous value.
   mutating func exchange(_ value: Value?, forKey key: Key) -> Value? {
-    update(key) { place in
-      defer { place = value }
-      return place
+    update(key) { slot in
+      defer { slot = value }
+      return slot
     }
   }
 
@@ -61,7 +61,7 @@ struct DividedDictionary<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// All values, in no particular order.
   var values: some Sequence<Value> { parts.lazy.flatMap(\.values) }
 
-  private func place(of key: Key) -> Int {
+  private func index(of key: Key) -> Int {
     // Most tables are small, and hashing a key costs as much as the look-up.
     if parts.count == 1 { return 0 }
     // Uses the upper bits of the hash, because the dictionary in the partition uses the lower ones.
@@ -71,7 +71,7 @@ struct DividedDictionary<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private mutating func divide() {
     let all = parts
     parts = DividedArray(repeatElement([:], count: all.count * 2))
-    for part in all { for (key, value) in part { parts[place(of: key)][key] = value } }
+    for part in all { for (key, value) in part { parts[index(of: key)][key] = value } }
   }
 }
 

@@ -53,7 +53,7 @@ package struct History: Equatable, Sendable {
   /// Returns the numbers of the identifiers of a scope, oldest first.
   func numbers(of scope: Scope) -> [Int64] {
     var numbers = ended[scope] ?? []
-    if let number = inForce[scope] { numbers.insert(number, at: numbers.place(of: number)) }
+    if let number = inForce[scope] { numbers.insert(number, at: numbers.insertionIndex(of: number)) }
     return numbers
   }
 
@@ -156,9 +156,9 @@ package struct History: Equatable, Sendable {
 
   private mutating func noteEnd(of number: Int64, in scope: Scope) {
     let count = ended.update(scope) { numbers in
-      let place = numbers?.place(of: number) ?? 0
+      let index = numbers?.insertionIndex(of: number) ?? 0
       numbers = numbers ?? []
-      numbers?.insert(number, at: place)
+      numbers?.insert(number, at: index)
       return numbers?.count ?? 0
     }
     if count > Bound.endedIdentifiers { crowded.insert(scope) }
@@ -166,7 +166,7 @@ package struct History: Equatable, Sendable {
 
   private mutating func forgetEnd(of number: Int64, in scope: Scope) {
     let count = ended.update(scope) { numbers in
-      if let place = numbers?.place(of: number) { numbers?.remove(at: place) }
+      if let index = numbers?.insertionIndex(of: number) { numbers?.remove(at: index) }
       if numbers?.isEmpty == true { numbers = nil }
       return numbers?.count ?? 0
     }
@@ -197,13 +197,13 @@ package struct History: Equatable, Sendable {
     guard let holder = identifier.holderIfExpendable(subordinates) else { return }
     expendableCount += isKept ? 1 : -1
     expendable.update(holder) { numbers in
-      let place = numbers?.place(of: number) ?? 0
+      let index = numbers?.insertionIndex(of: number) ?? 0
       if !isKept {
-        numbers?.remove(at: place)
+        numbers?.remove(at: index)
       } else if numbers == nil {
         numbers = [number]
       } else {
-        numbers?.insert(number, at: place)
+        numbers?.insert(number, at: index)
       }
       if numbers?.isEmpty == true { numbers = nil }
     }
@@ -211,8 +211,8 @@ package struct History: Equatable, Sendable {
 }
 
 extension [Int64] {
-  /// Returns the place of a number in an ascending array, or the place at which to insert it.
-  fileprivate func place(of number: Int64) -> Int {
+  /// Returns the index of a number in an ascending array, or the index at which to insert it.
+  fileprivate func insertionIndex(of number: Int64) -> Int {
     // Most numbers are added at the end, and most are removed from the beginning.
     if last ?? .min < number { return count }
     var (low, high) = (0, count)

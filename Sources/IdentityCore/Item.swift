@@ -239,11 +239,11 @@ package struct ItemCondition: Equatable, Sendable {
     if let account, account != item.key.account { return false }
     if let label, label != item.label ?? "" { return false }
     // Both lists are sorted by name.
-    var place = 0
+    var index = 0
     for wanted in attributes {
-      while place < item.attributes.count, item.attributes[place].name < wanted.name { place += 1 }
-      let isThere = place < item.attributes.count && item.attributes[place].name == wanted.name
-      guard wanted.value == (isThere ? item.attributes[place].value : .empty) else { return false }
+      while index < item.attributes.count, item.attributes[index].name < wanted.name { index += 1 }
+      let isThere = index < item.attributes.count && item.attributes[index].name == wanted.name
+      guard wanted.value == (isThere ? item.attributes[index].value : .empty) else { return false }
     }
     return true
   }

@@ -22,12 +22,12 @@ struct OrderedTable<Element: OrderedElement>: Sendable {
   /// Loads elements in ascending order of their keys, each with another key. Takes linear time.
   init(_ elements: [Element]) {
     count = elements.count
-    var nodes = stride(from: 0, to: elements.count, by: Node.most).map { place in
-      Node(elements: Array(elements[place..<Swift.min(place + Node.most, elements.count)]))
+    var nodes = stride(from: 0, to: elements.count, by: Node.most).map { index in
+      Node(elements: Array(elements[index..<Swift.min(index + Node.most, elements.count)]))
     }
     while nodes.count > 1 {
-      nodes = stride(from: 0, to: nodes.count, by: Node.most).map { place in
-        Node(children: Array(nodes[place..<Swift.min(place + Node.most, nodes.count)]))
+      nodes = stride(from: 0, to: nodes.count, by: Node.most).map { index in
+        Node(children: Array(nodes[index..<Swift.min(index + Node.most, nodes.count)]))
       }
     }
     root = nodes.first
@@ -115,7 +115,7 @@ extension OrderedTable {
     var onlyChild: Node? { children.count == 1 ? children[0] : nil }
 
     /// Returns the index of the first element whose key is not below a key.
-    private func place(of key: Key) -> Int {
+    private func index(of key: Key) -> Int {
       var (low, high) = (0, elements.count)
       while low < high {
         let middle = (low + high) / 2
@@ -136,22 +136,22 @@ extension OrderedTable {
 
     func element(at key: Key) -> Element? {
       guard isLeaf else { return children[child(of: key)].element(at: key) }
-      let place = place(of: key)
-      return place < elements.count && elements[place].key == key ? elements[place] : nil
+      let index = index(of: key)
+      return index < elements.count && elements[index].key == key ? elements[index] : nil
     }
 
     var firstBlock: ArraySlice<Element> { isLeaf ? elements[...] : children[0].firstBlock }
 
     func block(from key: Key, _ isBehind: Bool) -> ArraySlice<Element> {
       if isLeaf {
-        var place = place(of: key)
-        if isBehind, place < elements.count, elements[place].key == key { place += 1 }
-        return elements[place...]
+        var index = index(of: key)
+        if isBehind, index < elements.count, elements[index].key == key { index += 1 }
+        return elements[index...]
       }
-      let place = child(of: key)
-      let found = children[place].block(from: key, isBehind)
+      let index = child(of: key)
+      let found = children[index].block(from: key, isBehind)
       // The key may lie behind the last element of the child.
-      return found.isEmpty && place + 1 < children.count ? children[place + 1].firstBlock : found
+      return found.isEmpty && index + 1 < children.count ? children[index + 1].firstBlock : found
     }
 
     /// Stores an element, or removes the one with a key if `element` is nil. A node may be empty afterwards.
@@ -170,32 +170,32 @@ extension OrderedTable {
     }
 
     private mutating func exchangeHere(_ element: Element?, at key: Key, _ before: inout Element?) {
-      let place = place(of: key)
-      if place < elements.count, elements[place].key == key {
-        before = elements[place]
-        if let element { elements[place] = element } else { elements.remove(at: place) }
+      let index = index(of: key)
+      if index < elements.count, elements[index].key == key {
+        before = elements[index]
+        if let element { elements[index] = element } else { elements.remove(at: index) }
       } else if let element {
-        elements.insert(element, at: place)
+        elements.insert(element, at: index)
       }
     }
 
     private mutating func exchangeBelow(_ element: Element?, at key: Key, _ before: inout Element?) {
-      let place = child(of: key)
-      if let split = children[place].exchange(element, at: key, &before) {
-        children.insert(split, at: place + 1)
-      } else if children[place].isEmpty {
-        children.remove(at: place)
-      } else if children[place].size < Self.few, children.count > 1 {
-        join(Swift.max(0, place - 1))
+      let index = child(of: key)
+      if let split = children[index].exchange(element, at: key, &before) {
+        children.insert(split, at: index + 1)
+      } else if children[index].isEmpty {
+        children.remove(at: index)
+      } else if children[index].size < Self.few, children.count > 1 {
+        join(Swift.max(0, index - 1))
       }
     }
 
     /// Joins a child with the next one, if both fit into one.
-    private mutating func join(_ place: Int) {
-      guard place + 1 < children.count, children[place].size + children[place + 1].size <= Self.most else { return }
-      let next = children.remove(at: place + 1)
-      children[place].elements += next.elements
-      children[place].children += next.children
+    private mutating func join(_ index: Int) {
+      guard index + 1 < children.count, children[index].size + children[index + 1].size <= Self.most else { return }
+      let next = children.remove(at: index + 1)
+      children[index].elements += next.elements
+      children[index].children += next.children
     }
   }
 }

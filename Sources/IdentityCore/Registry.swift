@@ -126,8 +126,8 @@ extension Registry {
     case .machineLeft(let former): settings.change { $0.formerMachines.append(former) }
     case .machineAcknowledged(let former):
       settings.change { settings in
-        for place in settings.formerMachines.indices where settings.formerMachines[place].number == former.number {
-          settings.formerMachines[place] = former
+        for index in settings.formerMachines.indices where settings.formerMachines[index].number == former.number {
+          settings.formerMachines[index] = former
         }
       }
     case .machineForgotten(let number): settings.change { $0.formerMachines.removeAll { $0.number == number } }
@@ -149,8 +149,8 @@ extension Registry {
     case .tokenDeleted(let token): tokens.remove(token)
     case .proofKeyStored(let key):
       settings.change { settings in
-        if let place = settings.proofKeys.firstIndex(where: { $0.number == key.number }) {
-          settings.proofKeys[place] = key
+        if let index = settings.proofKeys.firstIndex(where: { $0.number == key.number }) {
+          settings.proofKeys[index] = key
         } else {
           settings.proofKeys.append(key)
         }

@@ -118,7 +118,7 @@ struct ArrayBlocks<Element: Sendable>: BlockSource {
 /// The elements of a table from a key on, as long as they are in a range.
 struct OrderedBlocks<Element: OrderedElement>: BlockSource {
   private let table: OrderedTable<Element>
-  private var place: (key: Element.Key?, isBehind: Bool)
+  private var position: (key: Element.Key?, isBehind: Bool)
   private let isInRange: @Sendable (Element.Key) -> Bool
 
   /// Creates a source of elements.
@@ -132,7 +132,7 @@ struct OrderedBlocks<Element: OrderedElement>: BlockSource {
     while isInRange: @escaping @Sendable (Element.Key) -> Bool = { _ in true }
   ) {
     self.table = table
-    place = (key, isBehind)
+    position = (key, isBehind)
     self.isInRange = isInRange
   }
 
@@ -142,9 +142,9 @@ struct OrderedBlocks<Element: OrderedElement>: BlockSource {
   }
 
   mutating func next() -> ArraySlice<Element> {
-    let block = table.block(from: place.key, isBehind: place.isBehind)
+    let block = table.block(from: position.key, isBehind: position.isBehind)
     guard let last = block.last else { return [] }
-    place = (last.key, true)
+    position = (last.key, true)
     if isInRange(last.key) { return block }
     return block.prefix { isInRange($0.key) }
   }

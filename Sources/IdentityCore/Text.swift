@@ -27,9 +27,9 @@ package struct Text: Hashable, Sendable {
   package func hash(into hasher: inout Hasher) {
     hasher.combine(bytes.count)
     var word: UInt64 = 0
-    for (place, byte) in bytes.enumerated() {
+    for (index, byte) in bytes.enumerated() {
       word = word << 8 | UInt64(byte)
-      if place & 7 == 7 { hasher.combine(word) }
+      if index & 7 == 7 { hasher.combine(word) }
     }
     if bytes.count & 7 != 0 { hasher.combine(word) }
   }
@@ -47,8 +47,8 @@ extension Text: Comparable {
   package static func < (left: Text, right: Text) -> Bool {
     // By index, because ordered tables compare their keys with this function.
     let (left, right) = (left.bytes.span, right.bytes.span)
-    for place in 0..<min(left.count, right.count) where left[place] != right[place] {
-      return left[place] < right[place]
+    for index in 0..<min(left.count, right.count) where left[index] != right[index] {
+      return left[index] < right[index]
     }
     return left.count < right.count
   }

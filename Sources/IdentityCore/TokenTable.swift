@@ -16,7 +16,7 @@ package struct TokenTable: Equatable, Sendable {
   /// An app's token of a provider.
   package subscript(app: Text, provider: Text) -> Token? {
     guard let tokens = apps[app]?.tokens else { return nil }
-    return tokens.place(of: provider).map { tokens[$0] }
+    return tokens.firstIndex(of: provider).map { tokens[$0] }
   }
 
   /// Returns an app's tokens in the order in which they were first put.
@@ -46,24 +46,24 @@ package struct TokenTable: Equatable, Sendable {
   mutating func store(_ token: Token) {
     // Not taken out of the table, which would take another change of it. An app has few tokens to copy.
     var app = apps[token.app] ?? AppTokens(key: token.app, tokens: [])
-    let place = app.tokens.place(of: token.provider)
-    if let place, app.tokens[place].number == token.number {
-      app.tokens[place] = token
+    let index = app.tokens.firstIndex(of: token.provider)
+    if let index, app.tokens[index].number == token.number {
+      app.tokens[index] = token
     } else {
-      if let place { app.tokens.remove(at: place) }
+      if let index { app.tokens.remove(at: index) }
       let end = app.tokens.firstIndex { $0.number > token.number } ?? app.tokens.count
       app.tokens.insert(token, at: end)
     }
     apps.store(app)
-    if place == nil { count += 1 }
+    if index == nil { count += 1 }
     lastNumber = max(lastNumber, token.number)
   }
 
   /// Removes the token of the same app and provider.
   mutating func remove(_ token: Token) {
-    guard var app = apps[token.app], let place = app.tokens.place(of: token.provider) else { return }
+    guard var app = apps[token.app], let index = app.tokens.firstIndex(of: token.provider) else { return }
     apps.remove(token.app)
-    app.tokens.remove(at: place)
+    app.tokens.remove(at: index)
     if !app.tokens.isEmpty { apps.store(app) }
     count -= 1
   }
@@ -91,5 +91,5 @@ struct TokenBlocks: BlockSource {
 }
 
 extension [Token] {
-  fileprivate func place(of provider: Text) -> Int? { indices.first { self[$0].provider == provider } }
+  fileprivate func firstIndex(of provider: Text) -> Int? { indices.first { self[$0].provider == provider } }
 }

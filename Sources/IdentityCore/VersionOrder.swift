@@ -61,10 +61,10 @@ extension VersionOrder {
   static func compareNumbers(_ left: ArraySlice<UInt8>, _ right: ArraySlice<UInt8>) -> Outcome {
     let dot = UInt8(ascii: ".")
     let (lefts, rights) = (left.split(separator: dot), right.split(separator: dot))
-    for place in 0..<max(lefts.count, rights.count) {
+    for index in 0..<max(lefts.count, rights.count) {
       let outcome = compareDigits(
-        place < lefts.count ? lefts[place].prefix(while: \.isDigit) : [],
-        place < rights.count ? rights[place].prefix(while: \.isDigit) : [])
+        index < lefts.count ? lefts[index].prefix(while: \.isDigit) : [],
+        index < rights.count ? rights[index].prefix(while: \.isDigit) : [])
       guard outcome == .equal else { return outcome }
     }
     return .equal

@@ -54,8 +54,8 @@ package struct VersionTable: Equatable, Sendable {
       lastRelease = max(lastRelease, installed.number)
     case .reinstalled(let subject, let installed):
       edit(subject) { history in
-        guard let place = history.releases.firstIndex(where: { $0.number == installed.number }) else { return }
-        history.releases[place] = installed
+        guard let index = history.releases.firstIndex(where: { $0.number == installed.number }) else { return }
+        history.releases[index] = installed
       }
     case .reported(let subject, let report):
       edit(subject) { $0.reports.append(report) }
@@ -78,7 +78,7 @@ package struct VersionTable: Equatable, Sendable {
   /// Removes a row. The search starts at the end, because removing there is cheap and a history is removed from
   /// the end.
   private static func remove<Row>(from rows: inout [Row], where isMeant: (Row) -> Bool) {
-    if let place = rows.lastIndex(where: isMeant) { rows.remove(at: place) }
+    if let index = rows.lastIndex(where: isMeant) { rows.remove(at: index) }
   }
 
   private mutating func edit(_ subject: VersionSubject, _ body: (inout VersionHistory) -> Void) {

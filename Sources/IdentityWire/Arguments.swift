@@ -79,8 +79,8 @@ package struct Arguments: Sendable {
     if let missing = verb.operands.dropFirst(operands.count).first(where: { !$0.isOptional }) {
       throw .badArgument(verb: verb.words, .missingOperand(missing.name))
     }
-    for place in verb.attributes.indices where verb.attributes[place].isRequired {
-      let required = verb.attributes[place]
+    for index in verb.attributes.indices where verb.attributes[index].isRequired {
+      let required = verb.attributes[index]
       let isGiven =
         attributes.contains { required.isMeant(by: $0.name.bytes) }
         || secretWords.contains { required.isMeant(by: $0.name.bytes) }
@@ -188,8 +188,8 @@ package struct Arguments: Sendable {
   /// Returns the operand at an index as a UUID.
   ///
   /// - Throws: `invalidUUID` for anything else, and for the all-zero and the all-one UUID, which are no identifiers.
-  package func uuid(_ place: Int) throws(Refusal) -> UUID {
-    guard let uuid = UUID(operands[place]), !uuid.isPlaceholder else { throw .invalidUUID(operands[place]) }
+  package func uuid(_ index: Int) throws(Refusal) -> UUID {
+    guard let uuid = UUID(operands[index]), !uuid.isPlaceholder else { throw .invalidUUID(operands[index]) }
     return uuid
   }
 

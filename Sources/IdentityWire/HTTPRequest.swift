@@ -25,9 +25,9 @@ package enum HTTPRequest {
   }
 
   private static func has(
-    _ text: [UInt8], at place: Int, of line: borrowing Span<UInt8>, _ form: (UInt8) -> UInt8
+    _ text: [UInt8], at offset: Int, of line: borrowing Span<UInt8>, _ form: (UInt8) -> UInt8
   ) -> Bool {
-    guard line.count - place >= text.count else { return false }
-    return text.indices.allSatisfy { form(line[place + $0]) == text[$0] }
+    guard line.count - offset >= text.count else { return false }
+    return text.indices.allSatisfy { form(line[offset + $0]) == text[$0] }
   }
 }

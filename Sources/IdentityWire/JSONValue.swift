@@ -62,7 +62,7 @@ package enum JSONValue: Equatable, Sendable {
 /// Reads JSON from the front of bytes.
 private struct JSONReader {
   private let bytes: [UInt8]
-  private var place = 0
+  private var offset = 0
 
   init(_ bytes: [UInt8]) { self.bytes = bytes }
 
@@ -70,19 +70,19 @@ private struct JSONReader {
   var isAtEnd: Bool {
     mutating get {
       skipSpace()
-      return place == bytes.count
+      return offset == bytes.count
     }
   }
 
-  private var next: UInt8? { place < bytes.count ? bytes[place] : nil }
+  private var next: UInt8? { offset < bytes.count ? bytes[offset] : nil }
 
-  private mutating func skipSpace() { while let byte = next, " \t\n\r".utf8.contains(byte) { place += 1 } }
+  private mutating func skipSpace() { while let byte = next, " \t\n\r".utf8.contains(byte) { offset += 1 } }
 
   /// Skips white space and a text. Returns false if another one follows.
   private mutating func take(_ text: String) -> Bool {
     skipSpace()
-    guard bytes[place...].starts(with: text.utf8) else { return false }
-    place += text.utf8.count
+    guard bytes[offset...].starts(with: text.utf8) else { return false }
+    offset += text.utf8.count
     return true
   }
 
@@ -126,29 +126,29 @@ private struct JSONReader {
   }
 
   private mutating func number() -> JSONValue? {
-    let start = place
-    while let byte = next, "+-.0123456789Ee".utf8.contains(byte) { place += 1 }
-    let digits = String(decoding: bytes[start..<place], as: UTF8.self)
+    let start = offset
+    while let byte = next, "+-.0123456789Ee".utf8.contains(byte) { offset += 1 }
+    let digits = String(decoding: bytes[start..<offset], as: UTF8.self)
     return Verb.Field.Kind.isNumber(digits) ? .number(digits) : nil
   }
 
   private mutating func string() -> String? {
     guard next == UInt8(ascii: "\"") else { return nil }
-    place += 1
+    offset += 1
     var text: [UInt8] = []
     while let byte = next {
       switch byte {
       case UInt8(ascii: "\""):
-        place += 1
+        offset += 1
         return String(decoding: text, as: UTF8.self)
       case UInt8(ascii: "\\"):
-        guard let escape = try? JSONEscape(bytes.span, at: place) else { return nil }
+        guard let escape = try? JSONEscape(bytes.span, at: offset) else { return nil }
         text += escape.encoded
-        place += escape.length
+        offset += escape.length
       case 0..<0x20: return nil
       default:
         text.append(byte)
-        place += 1
+        offset += 1
       }
     }
     return nil

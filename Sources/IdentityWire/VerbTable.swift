@@ -14,7 +14,7 @@ package struct VerbTable: Sendable {
   package static let verbs: [Verb] = families.flatMap(\.verbs)
 
   /// The index of the family in ``families``, for each verb in ``verbs``.
-  package static let familyPlaces = families.indices.flatMap { place in families[place].verbs.map { _ in place } }
+  package static let familyPlaces = families.indices.flatMap { index in families[index].verbs.map { _ in index } }
 
   /// First words that take LEVEL as their operand (identityd-protocol(7), section IDENTIFIERS). An unknown level is a
   /// bad argument of the verb, not an unknown verb.
@@ -30,10 +30,10 @@ package struct VerbTable: Sendable {
     var count = 64
     while count < Self.verbs.count * 4 { count *= 2 }
     var slots = [Int](repeating: -1, count: count)
-    for (place, verb) in Self.verbs.enumerated() {
+    for (index, verb) in Self.verbs.enumerated() {
       var slot = verb.words.utf8.reduce(Self.seed, Self.mixed) & (count - 1)
       while slots[slot] >= 0 { slot = (slot + 1) & (count - 1) }
-      slots[slot] = place
+      slots[slot] = index
     }
     self.slots = slots
     spellings = Self.verbs.map { Array($0.words.utf8) }
@@ -57,7 +57,7 @@ package struct VerbTable: Sendable {
   /// The verb at the beginning of a line.
   package struct Match: Sendable {
     /// The index of the verb in ``VerbTable/verbs``.
-    package let place: Int
+    package let index: Int
     /// The number of positional words that belong to the verb.
     let count: Int
   }
@@ -67,7 +67,7 @@ package struct VerbTable: Sendable {
     of match: Match, _ parser: borrowing WordParser, in line: borrowing Span<UInt8>, by peer: Peer,
     secrets: any SecretIntake
   ) throws(Refusal) -> Command {
-    let verb = Self.verbs[match.place]
+    let verb = Self.verbs[match.index]
     guard verb.access != .admin || peer.isAdmin else {
       throw .denied(app: peer.app, userID: peer.userID, grant: "admin rights for '\(verb.words)'")
     }
@@ -85,11 +85,11 @@ package struct VerbTable: Sendable {
         first = word
         continue
       }
-      if let place = lookUp(head, word, in: line) { return Match(place: place, count: 2) }
+      if let index = lookUp(head, word, in: line) { return Match(index: index, count: 2) }
       break
     }
     guard let first else { throw .syntax(.noVerb) }
-    if let place = lookUp(first, nil, in: line) { return Match(place: place, count: 1) }
+    if let index = lookUp(first, nil, in: line) { return Match(index: index, count: 1) }
     throw unknown(parser, beginningWith: first, in: line)
   }
 
@@ -102,8 +102,8 @@ package struct VerbTable: Sendable {
     }
     var slot = hash & (slots.count - 1)
     while slots[slot] >= 0 {
-      let place = slots[slot]
-      if matches(spellings[place], first, second, in: line) { return place }
+      let index = slots[slot]
+      if matches(spellings[index], first, second, in: line) { return index }
       slot = (slot + 1) & (slots.count - 1)
     }
     return nil

@@ -115,17 +115,17 @@ extension WordEncoder {
   /// Appends a text, which is valid UTF-8, as a JSON string that contains no hidden character.
   package static func appendQuoted(_ text: borrowing Span<UInt8>, to bytes: inout [UInt8]) {
     var isPlain = true
-    for place in text.indices where isPlain {
-      let byte = text[place]
+    for index in text.indices where isPlain {
+      let byte = text[index]
       isPlain = (0x20...0x7e).contains(byte) && byte != UInt8(ascii: "\"") && byte != UInt8(ascii: "\\")
     }
     guard isPlain else {
       var copy: [UInt8] = []
-      for place in text.indices { copy.append(text[place]) }
+      for index in text.indices { copy.append(text[index]) }
       return append(String(decoding: copy, as: UTF8.self), to: &bytes, escaping: isHidden)
     }
     bytes.append(UInt8(ascii: "\""))
-    for place in text.indices { bytes.append(text[place]) }
+    for index in text.indices { bytes.append(text[index]) }
     bytes.append(UInt8(ascii: "\""))
   }
 

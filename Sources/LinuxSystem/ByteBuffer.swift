@@ -32,7 +32,7 @@ package struct ByteBuffer: ~Copyable {
 
   /// Returns the address of bytes that are to be changed. Traps if the range is out of bounds or bytes are lent out.
   @inlinable @inline(__always)
-  func place(of first: Int, count length: Int) -> UnsafeMutableRawPointer {
+  func address(of first: Int, count length: Int) -> UnsafeMutableRawPointer {
     precondition(first >= 0 && length >= 0 && length <= count - first)
     precondition(unsafe !isLent.pointee)
     return unsafe start + first
@@ -42,7 +42,7 @@ package struct ByteBuffer: ~Copyable {
   @inlinable @inline(__always)
   package func withBytes<Result>(first length: Int, _ body: (borrowing Span<UInt8>) -> Result) -> Result {
     let bytes = unsafe UnsafeBufferPointer(
-      start: place(of: 0, count: length).assumingMemoryBound(to: UInt8.self), count: length)
+      start: address(of: 0, count: length).assumingMemoryBound(to: UInt8.self), count: length)
     unsafe isLent.pointee = true
     defer { unsafe isLent.pointee = false }
     return body(unsafe bytes.span)
@@ -50,11 +50,11 @@ package struct ByteBuffer: ~Copyable {
 
   /// Overwrites the first bytes with zeros. The compiler cannot remove the call (explicit_bzero(3)).
   @inlinable @inline(__always)
-  package func wipe(first length: Int) { unsafe explicit_bzero(place(of: 0, count: length), length) }
+  package func wipe(first length: Int) { unsafe explicit_bzero(address(of: 0, count: length), length) }
 
   /// Copies bytes into the buffer, from an index on.
   package func replace(from first: Int, with bytes: borrowing Span<UInt8>) {
-    let target = unsafe place(of: first, count: bytes.count)
+    let target = unsafe address(of: first, count: bytes.count)
     unsafe bytes.withUnsafeBytes { source in
       if let base = source.baseAddress { unsafe target.copyMemory(from: base, byteCount: source.count) }
     }
@@ -63,13 +63,13 @@ package struct ByteBuffer: ~Copyable {
   /// Copies bytes of another buffer into this buffer, from an index on.
   @inlinable @inline(__always)
   package func replace(from first: Int, with other: borrowing ByteBuffer, from start: Int, count length: Int) {
-    unsafe memcpy(place(of: first, count: length), other.place(of: start, count: length), length)
+    unsafe memcpy(address(of: first, count: length), other.address(of: start, count: length), length)
   }
 
   /// Returns whether the bytes from an index on equal the given bytes.
   @inlinable @inline(__always)
   package func isEqual(to bytes: borrowing Span<UInt8>, at first: Int) -> Bool {
-    let own = unsafe place(of: first, count: bytes.count)
+    let own = unsafe address(of: first, count: bytes.count)
     return unsafe bytes.withUnsafeBytes { others in
       guard let base = others.baseAddress else { return true }
       return unsafe memcmp(own, base, others.count) == 0
@@ -85,8 +85,8 @@ extension Descriptor {
   package func receive(into buffer: borrowing ByteBuffer, atMost limit: Int) throws(SystemError) -> Int? {
     let number = number
     let length = min(limit, buffer.count)
-    let place = unsafe buffer.place(of: 0, count: length)
-    let result = attempt { unsafe clinux_receive(number, place, length) }
+    let address = unsafe buffer.address(of: 0, count: length)
+    let result = attempt { unsafe clinux_receive(number, address, length) }
     return try result.available(as: "recv")
   }
 
@@ -101,8 +101,8 @@ extension Descriptor {
     let number = number
     var cut: Int32 = 0
     let length = min(limit, buffer.count)
-    let place = unsafe buffer.place(of: 0, count: length)
-    let result = attempt { unsafe clinux_receive_message(number, place, length, &cut) }
+    let address = unsafe buffer.address(of: 0, count: length)
+    let result = attempt { unsafe clinux_receive_message(number, address, length, &cut) }
     isCut = cut != 0
     return try result.available(as: "recvmsg")
   }
@@ -110,8 +110,8 @@ extension Descriptor {
   /// Sends as many of the first bytes as the socket takes now, as ``send(_:from:to:)`` does.
   package func send(_ buffer: borrowing ByteBuffer, first length: Int) throws(SystemError) -> Int? {
     let number = number
-    let place = unsafe buffer.place(of: 0, count: length)
-    let result = attempt { unsafe clinux_send(number, place, length) }
+    let address = unsafe buffer.address(of: 0, count: length)
+    let result = attempt { unsafe clinux_send(number, address, length) }
     return try result.available(as: "send")
   }
 }

@@ -86,11 +86,11 @@ package struct DiskReading: Equatable, Sendable {
       case .unknown: if !drops || !Self.dropPatiently(file, length) { source = .cache }
       }
     }
-    var place = 0
-    while place < length {
-      let count = try buffered.read(file, at: place, name)
+    var offset = 0
+    while offset < length {
+      let count = try buffered.read(file, at: offset, name)
       guard count > 0 else { break }
-      place += count
+      offset += count
     }
   }
 
@@ -128,13 +128,13 @@ package struct DiskReading: Equatable, Sendable {
   ) throws(SystemError) -> Comparison {
     guard let direct = try? folder.openAroundCache(name) else { return .unknown }
     var stored = try AlignedBuffer(chunk)
-    var place = 0
-    while place < length {
-      let count = try buffered.read(file, at: place, name)
+    var offset = 0
+    while offset < length {
+      let count = try buffered.read(file, at: offset, name)
       guard count > 0 else { return .same }
-      guard let found = try? stored.read(direct, at: place, name) else { return .unknown }
+      guard let found = try? stored.read(direct, at: offset, name) else { return .unknown }
       guard found == count, stored.isSame(as: buffered, count) else { return .different }
-      place += count
+      offset += count
     }
     return .same
   }
@@ -163,9 +163,9 @@ package struct DiskReading: Equatable, Sendable {
   }
 
   /// Fills the buffer from an offset of a file on. Returns fewer bytes only at the end of the file.
-  mutating func read(_ file: borrowing Descriptor, at place: Int, _ name: String) throws(SystemError) -> Int {
+  mutating func read(_ file: borrowing Descriptor, at offset: Int, _ name: String) throws(SystemError) -> Int {
     let (number, start, length) = unsafe (file.number, start, length)
-    let count = try system("read \(name)") { unsafe pread(number, start, length, off_t(place)) }
+    let count = try system("read \(name)") { unsafe pread(number, start, length, off_t(offset)) }
     used = max(used, count)
     return count
   }

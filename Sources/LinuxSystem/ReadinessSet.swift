@@ -86,8 +86,8 @@ package final class ReadinessSet {
   }
 
   /// A ready descriptor of the last wait, by its index from 0.
-  package subscript(_ place: Int) -> Ready {
-    precondition(place >= 0 && place < Self.room)
-    return unsafe Ready(token: clinux_epoll_token(found + place), interest: Interest(rawValue: found[place].events))
+  package subscript(_ index: Int) -> Ready {
+    precondition(index >= 0 && index < Self.room)
+    return unsafe Ready(token: clinux_epoll_token(found + index), interest: Interest(rawValue: found[index].events))
   }
 }

@@ -30,16 +30,16 @@ package struct Slots<Value>: ~Copyable {
   @inlinable @inline(__always) package var count: Int { unsafe memory.pointee.count }
 
   /// The value in a slot.
-  @inlinable package subscript(_ place: Int) -> Value {
+  @inlinable package subscript(_ index: Int) -> Value {
     @inline(__always) get {
-      precondition(place >= 0 && place < count)
-      return unsafe memory.pointee.start[place]
+      precondition(index >= 0 && index < count)
+      return unsafe memory.pointee.start[index]
     }
     @inline(__always) nonmutating set {
-      precondition(place >= 0 && place < count)
+      precondition(index >= 0 && index < count)
       // Releasing the old value may run code that uses the table, so the new value must be stored first.
-      let old = unsafe memory.pointee.start[place]
-      unsafe memory.pointee.start[place] = newValue
+      let old = unsafe memory.pointee.start[index]
+      unsafe memory.pointee.start[index] = newValue
       withExtendedLifetime(old) {}
     }
   }

@@ -32,12 +32,12 @@ struct OrderQueue: Sendable {
 
   /// Adds a message, in place of an earlier one with the same topic.
   mutating func publish(_ publication: Publication) {
-    for (place, order) in waiting.enumerated() {
+    for (index, order) in waiting.enumerated() {
       guard case .publish(let earlier) = order, earlier.topic == publication.topic else { continue }
       let size = bytes - earlier.size + publication.size
       guard size <= Self.mostBytes else { return }
       bytes = size
-      waiting[place] = .publish(publication)
+      waiting[index] = .publish(publication)
       return
     }
     guard publications < Self.mostPublications, bytes + publication.size <= Self.mostBytes else { return }

@@ -22,17 +22,17 @@ enum Base64URL {
     text.append(contentsOf: repeatElement(0, count: (bytes.count * 4 + 2) / 3))
     var output = text.mutableSpan
     for whole in 0..<wholes {
-      let (place, next) = (3 * whole, start + 4 * whole)
-      let group = Int(bytes[place]) << 16 | Int(bytes[place + 1]) << 8 | Int(bytes[place + 2])
+      let (offset, next) = (3 * whole, start + 4 * whole)
+      let group = Int(bytes[offset]) << 16 | Int(bytes[offset + 1]) << 8 | Int(bytes[offset + 2])
       output[next] = letters[group >> 18]
       output[next + 1] = letters[group >> 12 & 63]
       output[next + 2] = letters[group >> 6 & 63]
       output[next + 3] = letters[group & 63]
     }
-    let (place, next) = (3 * wholes, start + 4 * wholes)
-    guard place < bytes.count else { return }
-    let hasSecond = place + 1 < bytes.count
-    let group = Int(bytes[place]) << 8 | (hasSecond ? Int(bytes[place + 1]) : 0)
+    let (offset, next) = (3 * wholes, start + 4 * wholes)
+    guard offset < bytes.count else { return }
+    let hasSecond = offset + 1 < bytes.count
+    let group = Int(bytes[offset]) << 8 | (hasSecond ? Int(bytes[offset + 1]) : 0)
     output[next] = letters[group >> 10]
     output[next + 1] = letters[group >> 4 & 63]
     if hasSecond { output[next + 2] = letters[group << 2 & 63] }

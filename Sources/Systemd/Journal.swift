@@ -26,9 +26,9 @@ package enum Journal {
       var vectors: [iovec] = unsafe []
       var offset = 0
       for entry in entries {
-        let place = unsafe UnsafeMutableRawBufferPointer(rebasing: buffer[offset..<(offset + entry.count)])
-        unsafe place.copyBytes(from: entry)
-        unsafe vectors.append(iovec(iov_base: place.baseAddress, iov_len: entry.count))
+        let target = unsafe UnsafeMutableRawBufferPointer(rebasing: buffer[offset..<(offset + entry.count)])
+        unsafe target.copyBytes(from: entry)
+        unsafe vectors.append(iovec(iov_base: target.baseAddress, iov_len: entry.count))
         offset += entry.count
       }
       return unsafe sd_journal_sendv(vectors, Int32(vectors.count))

@@ -55,12 +55,12 @@ struct Command {
     let takesUUID = operands.contains { ["UUID", "VALUE"].contains($0.name) }
     let names = attributes.filter { $0.value.hasPrefix("UUID") }.map { "\($0.name)=" }
     let count = name.split(separator: " ").count
-    return words.enumerated().map { place, word in
+    return words.enumerated().map { index, word in
       if let name = names.first(where: { word.lowercased().hasPrefix($0) }) {
         let values = word.dropFirst(name.count).split(separator: ",", omittingEmptySubsequences: false)
         return word.prefix(name.count) + values.map { UUIDFormat.canonical($0) ?? String($0) }.joined(separator: ",")
       }
-      return takesUUID && place >= count ? UUIDFormat.canonical(word) ?? word : word
+      return takesUUID && index >= count ? UUIDFormat.canonical(word) ?? word : word
     }
   }
 

@@ -149,7 +149,7 @@ extension Program {
     var text = try bytes(of: path, limit: Bound.fileLength)
     defer { text.wipe() }
     var lines = text.split(separator: UInt8(ascii: "\n")).map(Array.init)
-    defer { for place in lines.indices { lines[place].wipe() } }
+    defer { for index in lines.indices { lines[index].wipe() } }
     let isNone = Ending(status: ExitStatus.fileFailed, text: "\(path) is not an invitation of identity-fleet")
     guard text.starts(with: Invitation.fileHead.utf8), (2...3).contains(lines.count), let last = lines.last,
       var bytes = Base64Text.decode(last.span)

@@ -31,16 +31,16 @@ extension Program {
     _ words: [String], over connection: inout DaemonConnection, _ patience: Patience
   ) throws -> [String] {
     guard words.first?.lowercased() == "token", words.count > 1, words[1].lowercased() != "list",
-      let place = operands(of: words).first
+      let index = operands(of: words).first
     else { return words }
     let answer = try connection.ask(
       RequestLine(words: ["token", "list"] + words.filter { $0.lowercased().hasPrefix("app=") }), patience)
     let known = answer.rows.compactMap { $0["provider"].map { "\($0)" } }
-    guard !known.contains(words[place]),
-      let other = known.first(where: { $0.lowercased() == words[place].lowercased() })
+    guard !known.contains(words[index]),
+      let other = known.first(where: { $0.lowercased() == words[index].lowercased() })
     else { return words }
     var words = words
-    words[place] = other
+    words[index] = other
     return words
   }
 }

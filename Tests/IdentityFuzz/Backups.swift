@@ -156,7 +156,7 @@ struct BackupRecord {
       let length = bytes[place..<(place + 4)].reversed().reduce(0) { $0 << 8 | Int($1) }
       let range = (place + 4)..<(place + 4 + length)
       let associated = BackupFormat.associated(
-        place: Int64(records.count), isLast: range.upperBound == bytes.count, behind: bytes[..<place])
+        index: Int64(records.count), isLast: range.upperBound == bytes.count, behind: bytes[..<place])
       let message = try require(
         key.decrypt(Array(bytes[range]), with: associated), "record \(records.count) does not open")
       let read = unsafe message.withUnsafeBufferPointer { unsafe BackupFormat.read($0) }
@@ -179,7 +179,7 @@ struct BackupRecord {
         message += secret
       }
       let associated = BackupFormat.associated(
-        place: Int64(place), isLast: place == records.count, behind: bytes[...])
+        index: Int64(place), isLast: place == records.count, behind: bytes[...])
       let ciphertext = key.encrypt(message, with: associated)
       for shift in stride(from: 0, to: 32, by: 8) { bytes.append(UInt8(truncatingIfNeeded: ciphertext.count >> shift)) }
       bytes += ciphertext

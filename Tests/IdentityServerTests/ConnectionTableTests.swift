@@ -95,7 +95,7 @@ struct ConnectionTableTests {
       }
       #expect(connection.subscription == subscription)
       connection.subscription?.move(to: 9)
-      #expect(connection.subscription?.place == (subscription == nil ? nil : 9))
+      #expect(connection.subscription?.position == (subscription == nil ? nil : 9))
     }
   }
 

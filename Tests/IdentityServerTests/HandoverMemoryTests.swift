@@ -22,7 +22,7 @@ struct HandoverMemoryTests {
     record.inode = inode
     record.input = [UInt8](repeating: UInt8(truncatingIfNeeded: inode), count: input)
     record.subscription = place.map {
-      Subscription(starts: [Int64](repeating: 0, count: Topic.allCases.count), place: $0, lag: nil)
+      Subscription(starts: [Int64](repeating: 0, count: Topic.allCases.count), position: $0, lag: nil)
     }
     return record
   }
@@ -71,22 +71,22 @@ struct HandoverMemoryTests {
   @Test func `the place of a subscription is the one that was set last`() throws {
     #expect(memory.keep(record(1, place: 100), in: 0))
     #expect(memory.keep(record(2), in: 1))
-    memory.set(place: 150, 0)
-    memory.set(place: 150, 1)
+    memory.set(position: 150, 0)
+    memory.set(position: 150, 1)
     var legacy = try legacy()
     #expect(legacy.records[1] == record(1, place: 150))
     #expect(legacy.records[2] == record(2))
     #expect(memory.keep(record(1, place: 160), in: 0))
     legacy = try self.legacy()
-    #expect(legacy.records[1]?.subscription?.place == 160)
+    #expect(legacy.records[1]?.subscription?.position == 160)
   }
 
   @Test func `a subscription that went back has the place that it went back to`() throws {
     // After a second `subscribe since=` the topics start where they did before, so only the place
     // differs in the record.
     #expect(memory.keep(record(1, place: 1_000), in: 0))
-    memory.set(place: 210, 0)
-    #expect(try legacy().records[1]?.subscription?.place == 210)
+    memory.set(position: 210, 0)
+    #expect(try legacy().records[1]?.subscription?.position == 210)
   }
 
   @Test func `slots beyond the last are refused and do not affect other records`() throws {
@@ -96,7 +96,7 @@ struct HandoverMemoryTests {
       #expect(!memory.keep(record(2), in: slot))
       memory.set(.atRest, slot)
       memory.set(.busy, slot)
-      memory.set(place: 5, slot)
+      memory.set(position: 5, slot)
       memory.forget(slot)
     }
     #expect(try legacy().records == [1: record(1)])

@@ -108,10 +108,10 @@ struct HandoverRecordTests {
       for place in [number, 3] {
         var generator = SeededGenerator(7)
         var record = HandoverRecord.random(&generator)
-        record.subscription = Subscription(starts: starts, place: place, lag: lag)
+        record.subscription = Subscription(starts: starts, position: place, lag: lag)
         guard place != 3 || lag != nil, let read = HandoverRecord(record.bytes)?.subscription else { continue }
         // The server makes the same check when it takes a connection over.
-        guard read.place <= log.last else { continue }
+        guard read.position <= log.last else { continue }
         let reader = Reader(read)
         reader.turn(log)
         reader.reply(Bound.eventBytesPerTurn)
@@ -158,7 +158,7 @@ extension HandoverRecord {
           hasOtherNamespaces: generator.once(in: 2)),
         session: sessions.randomElement(using: &generator) ?? nil,
         isAdmin: generator.once(in: 2), isMonitor: generator.once(in: 2)),
-      subscription: maybe(Subscription(starts: starts, place: place, lag: lag)), hasEnded: generator.once(in: 2),
+      subscription: maybe(Subscription(starts: starts, position: place, lag: lag)), hasEnded: generator.once(in: 2),
       isClosing: generator.once(in: 2), input: maybe(bytes(100)) ?? [], output: maybe(bytes(100)) ?? [])
   }
 }

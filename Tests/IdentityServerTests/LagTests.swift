@@ -18,12 +18,12 @@ struct LagTests {
   private func fill(_ reader: Reader, _ log: inout EventLog) throws -> Int {
     var waiting = 0
     for _ in 0..<3_000 {
-      let place = reader.subscription.place
+      let place = reader.subscription.position
       log.append(1, length: length)
       let line = try #require(log[after: log.last - 1])
       reader.turn(log)
       if reader.subscription.lag != nil { return waiting + reader.unsent }
-      if reader.subscription.place == place { waiting += line.bytes.count }
+      if reader.subscription.position == place { waiting += line.bytes.count }
     }
     throw Failure("no lag")
   }
@@ -115,7 +115,7 @@ struct LagTests {
     reader.turn(log)
     // Half of the bound waits in addition. Then the client reads the replay.
     reader.append(500, length: length, to: &log)
-    while reader.subscription.place < 900 {
+    while reader.subscription.position < 900 {
       reader.read()
       reader.turn(log)
     }
@@ -163,7 +163,7 @@ struct LagTests {
     _ = try fill(reader, &log)
     let lag = try #require(reader.subscription.lag)
     // All waiting events are in the output, whose last byte is not read yet.
-    while reader.subscription.place < lag.after {
+    while reader.subscription.position < lag.after {
       reader.read()
       reader.turn(log)
     }

@@ -33,7 +33,7 @@ struct SubscriptionTests {
       #expect(reader.unsent < Bound.eventBytesPerTurn + 600)
       reader.read(5_000)
     }
-    #expect(reader.subscription.place > 500)
+    #expect(reader.subscription.position > 500)
   }
 
   @Test func `events that the peer may not see, and other topics, are skipped`() {
@@ -47,7 +47,7 @@ struct SubscriptionTests {
     reader.isVisible = { $0 == .sharing || $0 == .vendor("com.example") }
     let expected = (Int64(0)..<400).filter { !$0.isMultiple(of: 3) && $0.isMultiple(of: 2) }.map { $0 + 1 }
     #expect(reader.readAll(log) == expected.map { .event($0) })
-    #expect(reader.subscription.place == 400)
+    #expect(reader.subscription.position == 400)
   }
 
   @Test func `row 40d: a lost right also applies to events that wait`() {
@@ -132,7 +132,7 @@ struct SubscriptionTests {
   @Test func `a subscription that is taken over continues at its place`() {
     var log = EventLog(count: 100)
     let before = Reader(after: 40, log).subscription
-    var after = Subscription(starts: before.starts, place: before.place, lag: nil)
+    var after = Subscription(starts: before.starts, position: before.position, lag: nil)
     after.move(to: 60)
     let reader = Reader(after)
     #expect(reader.readAll(log) == events(61...100))
@@ -146,8 +146,8 @@ struct SubscriptionTests {
     reader.append(3_000, length: 500, to: &log)
     let lag = try #require(reader.subscription.lag)
     #expect(lag.last == 3_000 && lag.missed == 3_000 - lag.after)
-    let place = reader.subscription.place
-    let next = Reader(Subscription(starts: reader.subscription.starts, place: place, lag: lag))
+    let place = reader.subscription.position
+    let next = Reader(Subscription(starts: reader.subscription.starts, position: place, lag: lag))
     log.append(10)
     let told = Reader.Line.lag(sequence: 3_000, missed: lag.missed, from: lag.after)
     #expect(next.readAll(log) == events((place + 1)...lag.after) + [told] + events(3_001...3_010))

@@ -123,8 +123,8 @@ struct ControlConnections {
 
   /// Removes a connection. A connection that was removed before is left alone.
   mutating func remove(_ connection: ControlConnection) {
-    guard let place = all.firstIndex(where: { $0 === connection }) else { return }
-    all.remove(at: place)
+    guard let index = all.firstIndex(where: { $0 === connection }) else { return }
+    all.remove(at: index)
     let left = counts[connection.principal, default: 1] - 1
     counts[connection.principal] = left > 0 ? left : nil
   }

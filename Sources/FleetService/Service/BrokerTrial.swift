@@ -44,13 +44,13 @@ struct BrokerTrial {
   mutating func goOn(
     isUserKnown: Bool, _ connect: (BrokerPattern) throws(SystemError) -> BrokerConnection?
   ) {
-    for place in outcomes.indices {
-      switch outcomes[place].outcome {
-      case .waiting: outcomes[place].outcome = Self.begin(outcomes[place].pattern, connect)
-      case .trying(let connection): outcomes[place].outcome = Self.look(at: connection, isUserKnown)
+    for index in outcomes.indices {
+      switch outcomes[index].outcome {
+      case .waiting: outcomes[index].outcome = Self.begin(outcomes[index].pattern, connect)
+      case .trying(let connection): outcomes[index].outcome = Self.look(at: connection, isUserKnown)
       case .taken, .refused, .failed, .untried: continue
       }
-      if case .trying = outcomes[place].outcome { return }
+      if case .trying = outcomes[index].outcome { return }
     }
   }
 

@@ -16,8 +16,8 @@ struct Storing {
   }
 
   private(set) var waiting: [SignedMessage] = []
-  /// The places of the last waiting messages of the devices.
-  private var places: [UUID: Int] = [:]
+  /// The indices of the last waiting messages of the devices.
+  private var indices: [UUID: Int] = [:]
   /// The tombstones of earlier identifiers, by the later ones, until the records of these are here: together they are one
   /// change of the list. The bound of the roster bounds their number.
   private var successions: [UUID: SignedMessage] = [:]
@@ -51,7 +51,7 @@ struct Storing {
     let device = message.body.subject
     let removal = message.kind == .tombstone ? Removal(message.body.fields) : nil
     if let successor = removal?.successor, successor != device, device != own,
-      !hasRecord(successor) || places[successor].map({ waiting[$0].kind }) == .record
+      !hasRecord(successor) || indices[successor].map({ waiting[$0].kind }) == .record
     {
       delay(message, until: successor)
     } else {
@@ -85,10 +85,10 @@ struct Storing {
   /// costs identityd a change a turn.
   private mutating func append(_ message: SignedMessage) {
     let device = message.body.subject
-    if let place = places[device], message.kind == .record, waiting[place].kind == .record {
-      if Precedence(waiting[place]) < Precedence(message) { waiting[place] = message }
+    if let index = indices[device], message.kind == .record, waiting[index].kind == .record {
+      if Precedence(waiting[index]) < Precedence(message) { waiting[index] = message }
     } else {
-      places[device] = waiting.count
+      indices[device] = waiting.count
       waiting.append(message)
     }
   }
@@ -115,7 +115,7 @@ struct Storing {
       // The tombstone second: it would remove the earlier identifier from the list.
       if let succession { messages.append((succession, nil)) }
     }
-    (waiting, places) = ([], [:])
+    (waiting, indices) = ([], [:])
     var outcomes: [Outcome] = []
     for ((message, former), fault) in zip(messages, try link.store(messages)) {
       let device = message.body.subject

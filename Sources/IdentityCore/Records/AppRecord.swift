@@ -1,6 +1,6 @@
 /// An installed app with its ID, as it is stored.
 package struct AppRecord: StoredRecord {
-  package static let table = RecordTable("app", of: Self.self, place: 1, .apps)
+  package static let table = RecordTable("app", of: Self.self, digestIndex: 1, .apps)
 
   /// The ID of the app.
   package var id: Text
@@ -128,7 +128,7 @@ extension Text {
 
 /// The last use of an app, as it is stored.
 package struct AppUseRecord: StoredRecord {
-  package static let table = RecordTable("app_use", of: Self.self, place: 11, .uses)
+  package static let table = RecordTable("app_use", of: Self.self, digestIndex: 11, .uses)
 
   /// The ID of the app; in schema version 2, empty for the daemon itself.
   package var id: Text
@@ -151,7 +151,7 @@ package struct AppUseRecord: StoredRecord {
 
 /// The present day of the daemon: the only row of its table.
 package struct DayRecord: StoredRecord {
-  package static let table = RecordTable("day", of: Self.self, place: 15, .uses, since: 3)
+  package static let table = RecordTable("day", of: Self.self, digestIndex: 15, .uses, since: 3)
 
   /// The day.
   package var use: AppUse

@@ -1,6 +1,6 @@
 /// Consecutive events of one transaction, which share a row and its proof.
 package struct EventBatch: StoredRecord {
-  package static let table = RecordTable("event_batch", of: Self.self, place: 4, .events, since: 2)
+  package static let table = RecordTable("event_batch", of: Self.self, digestIndex: 4, .events, since: 2)
 
   /// The maximum number of events in a batch. It bounds the number of events behind a damaged byte that are lost, too.
   package static let most = 256

@@ -1,5 +1,5 @@
 extension FleetRecord: StoredRecord {
-  package static let table = RecordTable("fleet", of: Self.self, place: 13, .fleet, since: 3)
+  package static let table = RecordTable("fleet", of: Self.self, digestIndex: 13, .fleet, since: 3)
 
   package init() { self.init(device: .zero, generation: 0, counter: 0, isGone: false, message: .empty) }
 
@@ -19,7 +19,7 @@ extension FleetRecord: StoredRecord {
 }
 
 extension FleetStanding: StoredRecord {
-  package static let table = RecordTable("fleet_standing", of: Self.self, place: 16, .fleet, since: 3)
+  package static let table = RecordTable("fleet_standing", of: Self.self, digestIndex: 16, .fleet, since: 3)
 
   /// The standing of a device that has no fleet yet.
   package init() { self.init(counter: 0) }
@@ -51,7 +51,8 @@ extension FleetStanding: StoredRecord {
 /// A row of `fleet` in schema version 2, and a record of the fleet in a backup of format 3: the standing of this device, or
 /// the message about another one. It is only read.
 package struct EarlierFleetRow: StoredRecord {
-  package static let table = RecordTable("fleet", of: Self.self, place: FleetRecord.table.place, .fleet, since: 2)
+  package static let table = RecordTable(
+    "fleet", of: Self.self, digestIndex: FleetRecord.table.digestIndex, .fleet, since: 2)
 
   /// The standing of this device, whose row has an empty `device`; nil in another row.
   package private(set) var standing: FleetStanding?

@@ -1,7 +1,7 @@
 extension NumberedIdentifier: StoredRecord {
   /// No text equals a BLOB, so an empty one stands for NULL in the index.
   package static let table = RecordTable(
-    "identifier", of: Self.self, place: 2, .identifiers,
+    "identifier", of: Self.self, digestIndex: 2, .identifiers,
     indexes: [
       "identifier_in_force ON identifier (level, coalesce(app, x''), coalesce(vendor, x'')) WHERE ended IS NULL"
     ])
@@ -46,7 +46,7 @@ extension Origin: StoredWord {}
 
 /// A device of the account with its position in the list, as it is stored.
 package struct DeviceRecord: StoredRecord {
-  package static let table = RecordTable("device", of: Self.self, place: 3, .devices)
+  package static let table = RecordTable("device", of: Self.self, digestIndex: 3, .devices)
 
   /// Greater than the number of every earlier device in the list.
   package var number: Int64

@@ -1,6 +1,6 @@
 extension Item: StoredRecord {
   package static let table = RecordTable(
-    "item", of: Self.self, place: 6, .items,
+    "item", of: Self.self, digestIndex: 6, .items,
     indexes: ["item_key ON item (access_group, service, account)"])
 
   package init() {

@@ -1,6 +1,6 @@
 /// The account, the machine that the daemon runs on, and the seal: the only row of its table.
 package struct StoredSettings: StoredRecord, Equatable {
-  package static let table = RecordTable("setting", of: Self.self, place: 0, .settings)
+  package static let table = RecordTable("setting", of: Self.self, digestIndex: 0, .settings)
 
   /// The name of the account.
   package var account: Text?
@@ -52,7 +52,7 @@ extension FieldVisitor {
 extension Cause: StoredWord {}
 
 extension FormerMachine: StoredRecord {
-  package static let table = RecordTable("former_machine", of: Self.self, place: 12, .settings, since: 2)
+  package static let table = RecordTable("former_machine", of: Self.self, digestIndex: 12, .settings, since: 2)
 
   package init() {
     self.init(
@@ -76,7 +76,7 @@ extension FormerMachine: StoredRecord {
 /// The items for this device only are locked, and the push tokens under the identifier are not valid, until the machine
 /// is back. A renewal has several records if the items of then that were not left before do not have successive numbers.
 package struct LeftDevice: StoredRecord, Equatable {
-  package static let table = RecordTable("left_device", of: Self.self, place: 18, .settings, since: 4)
+  package static let table = RecordTable("left_device", of: Self.self, digestIndex: 18, .settings, since: 4)
 
   /// Greater than the number of every earlier record that is kept.
   package internal(set) var number: Int64
@@ -110,7 +110,7 @@ package struct LeftDevice: StoredRecord, Equatable {
 
 /// The time of the last backup that a client read to its end: the only row of its table.
 package struct LastBackup: StoredRecord {
-  package static let table = RecordTable("backup", of: Self.self, place: 14, .backup, since: 2)
+  package static let table = RecordTable("backup", of: Self.self, digestIndex: 14, .backup, since: 2)
 
   /// The time at which the backup was made.
   package var made: Timestamp

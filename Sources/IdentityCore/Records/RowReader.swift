@@ -8,10 +8,10 @@ package struct RowColumn: Sendable {
 
   /// Finds the value that begins at an offset of an encoded row.
   @inlinable @inline(__always)
-  package init(at place: Int, in row: [UInt8]) {
-    let start = place + Self.headLength
-    kind = ColumnKind(code: row[place])
-    range = start..<start + Int(truncatingIfNeeded: Self.number(at: place + 1, in: row))
+  package init(at offset: Int, in row: [UInt8]) {
+    let start = offset + Self.headLength
+    kind = ColumnKind(code: row[offset])
+    range = start..<start + Int(truncatingIfNeeded: Self.number(at: offset + 1, in: row))
   }
 
   /// The length of the kind and the length field of a value, in bytes.
@@ -20,7 +20,7 @@ package struct RowColumn: Sendable {
 
   /// Returns the number in eight bytes, least significant first.
   @inlinable @inline(__always)
-  package static func number(at place: Int, in row: [UInt8]) -> UInt64 { row.span.word(at: place) }
+  package static func number(at offset: Int, in row: [UInt8]) -> UInt64 { row.span.word(at: offset) }
 }
 
 /// Reads the fields of records from encoded rows of one table, one row after the other.
@@ -34,7 +34,7 @@ package struct RowReader: FieldVisitor {
   /// The offset of the first value.
   private var start = 0
   /// The offset of the next value, or the end of the row.
-  private var place = 0
+  private var offset = 0
   /// Whether each value so far is one that this program would write.
   private var isSound = true
   /// The row that was read last.
@@ -85,12 +85,12 @@ package struct RowReader: FieldVisitor {
   ///   - others: the number of values behind those of the record.
   /// - Returns: false if this program would not write such a row. The record is empty then.
   package mutating func read<Record: StoredRecord>(_ record: inout Record, before others: Int = 0) -> Bool {
-    place = start
+    offset = start
     isSound = true
     nextKept = 0
     record.read(from: &self)
     for _ in 0..<others { isSound = next() != nil && isSound }
-    isRead = isSound && place == row.count
+    isRead = isSound && offset == row.count
     if !isRead {
       record = Record()
       kept = []
@@ -134,15 +134,15 @@ package struct RowReader: FieldVisitor {
   }
 
   package mutating func visitSealed(_ name: StaticString, _ texts: inout [Text]) {
-    let values = start..<place
+    let values = start..<offset
     guard let column = next(), column.kind == .blob, unseal(row, values, column.range, &texts) else { return refuse() }
   }
 
   @inline(__always)
   private mutating func next() -> RowColumn? {
-    guard place < row.count else { return nil }
-    let column = RowColumn(at: place, in: row)
-    place = column.range.upperBound
+    guard offset < row.count else { return nil }
+    let column = RowColumn(at: offset, in: row)
+    offset = column.range.upperBound
     return column
   }
 
@@ -159,13 +159,13 @@ package struct RowReader: FieldVisitor {
     // With the kind and the length, so that there are at least eight bytes.
     let length = RowColumn.headLength + column.range.count
     let (start, other) = (column.range.upperBound - length, last.range.upperBound - length)
-    var offset = 0
-    while offset < length {
-      let place = min(offset, length - 8)
-      guard RowColumn.number(at: start + place, in: row) == RowColumn.number(at: other + place, in: before) else {
+    var compared = 0
+    while compared < length {
+      let next = min(compared, length - 8)
+      guard RowColumn.number(at: start + next, in: row) == RowColumn.number(at: other + next, in: before) else {
         return false
       }
-      offset += 8
+      compared += 8
     }
     return true
   }

@@ -2,7 +2,7 @@
 ///
 /// It belongs to a device identifier and a machine-id. Under another one of either, it is locked until both are back.
 package struct StoredProofKey: StoredRecord, Equatable {
-  package static let table = RecordTable("proof_key", of: Self.self, place: 19, .proofs, since: 6)
+  package static let table = RecordTable("proof_key", of: Self.self, digestIndex: 19, .proofs, since: 6)
 
   /// Greater than the number of every earlier key that is kept.
   package internal(set) var number: Int64

@@ -109,7 +109,7 @@ package final class RecordTable: Sendable {
   /// The name of the table.
   package let name: String
   /// The index of the table's digest in the row of `store`. It never changes.
-  package let place: Int
+  package let digestIndex: Int
   /// The kinds of records that are in doubt if rows of the table are not verified.
   package let kinds: Records
   /// The schema version that brought the table.
@@ -123,11 +123,11 @@ package final class RecordTable: Sendable {
 
   /// Declares the table of a type of records.
   package init<Record: StoredRecord>(
-    _ name: String, of record: Record.Type, place: Int, _ kinds: Records, since: Int64 = 1,
+    _ name: String, of record: Record.Type, digestIndex: Int, _ kinds: Records, since: Int64 = 1,
     indexes: [String] = []
   ) {
     self.name = name
-    self.place = place
+    self.digestIndex = digestIndex
     self.kinds = kinds
     self.since = since
     self.indexes = indexes

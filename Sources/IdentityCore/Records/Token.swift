@@ -2,7 +2,7 @@
 /// device.
 package struct TokenRecord: StoredRecord, Equatable {
   package static let table = RecordTable(
-    "token", of: Self.self, place: 10, .tokens, indexes: ["token_key ON token (app, provider)"])
+    "token", of: Self.self, digestIndex: 10, .tokens, indexes: ["token_key ON token (app, provider)"])
 
   /// The row number in the store. Token numbers ascend in the order in which tokens were first put.
   package var number: Int64

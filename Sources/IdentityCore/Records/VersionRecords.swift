@@ -1,6 +1,6 @@
 /// An installed release with its owner, as it is stored.
 package struct ReleaseRecord: StoredRecord {
-  package static let table = RecordTable("installed_release", of: Self.self, place: 7, .versions)
+  package static let table = RecordTable("installed_release", of: Self.self, digestIndex: 7, .versions)
 
   /// The owner of the release.
   package var subject: VersionSubject
@@ -27,7 +27,7 @@ package struct ReleaseRecord: StoredRecord {
 
 /// The report of a session with its owner, as it is stored.
 package struct ReportRecord: StoredRecord {
-  package static let table = RecordTable("version_report", of: Self.self, place: 8, .versions)
+  package static let table = RecordTable("version_report", of: Self.self, digestIndex: 8, .versions)
 
   /// The owner of the version.
   package var subject: VersionSubject
@@ -71,7 +71,7 @@ extension VersionState: StoredWord {}
 
 /// A claim with its owner, as it is stored.
 package struct ClaimRecord: StoredRecord {
-  package static let table = RecordTable("version_claim", of: Self.self, place: 9, .versions)
+  package static let table = RecordTable("version_claim", of: Self.self, digestIndex: 9, .versions)
 
   /// The owner of the version.
   package var subject: VersionSubject

@@ -220,25 +220,25 @@ extension Text {
   /// Returns whether the text matches a pattern, in which `*` stands for any number of bytes.
   func matches(_ pattern: Text) -> Bool {
     let star = UInt8(ascii: "*")
-    var place = 0
-    var patternPlace = 0
+    var offset = 0
+    var patternOffset = 0
     // The position after the last star, and the end of its match. On a mismatch, the match grows by one byte.
-    var retry: (pattern: Int, place: Int)?
-    while place < bytes.count {
-      if patternPlace < pattern.bytes.count, pattern.bytes[patternPlace] == star {
-        patternPlace += 1
-        retry = (patternPlace, place)
-      } else if patternPlace < pattern.bytes.count, pattern.bytes[patternPlace] == bytes[place] {
-        patternPlace += 1
-        place += 1
+    var retry: (pattern: Int, offset: Int)?
+    while offset < bytes.count {
+      if patternOffset < pattern.bytes.count, pattern.bytes[patternOffset] == star {
+        patternOffset += 1
+        retry = (patternOffset, offset)
+      } else if patternOffset < pattern.bytes.count, pattern.bytes[patternOffset] == bytes[offset] {
+        patternOffset += 1
+        offset += 1
       } else if let last = retry {
-        retry = (last.pattern, last.place + 1)
-        patternPlace = last.pattern
-        place = last.place + 1
+        retry = (last.pattern, last.offset + 1)
+        patternOffset = last.pattern
+        offset = last.offset + 1
       } else {
         return false
       }
     }
-    return pattern.bytes[patternPlace...].allSatisfy { $0 == star }
+    return pattern.bytes[patternOffset...].allSatisfy { $0 == star }
   }
 }

@@ -83,7 +83,7 @@ final class ConnectionQueue {
     if count == tokens.count {
       tokens.grow(repeating: token)
       // The part before the start moves behind the old end.
-      for place in 0..<start { tokens[count + place] = tokens[place] }
+      for index in 0..<start { tokens[count + index] = tokens[index] }
     }
     tokens[(start + count) & (tokens.count - 1)] = token
     count += 1

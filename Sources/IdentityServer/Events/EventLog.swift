@@ -45,7 +45,7 @@ struct EventLog {
 
   /// The first event in the log after a sequence number.
   subscript(after sequence: Int64) -> EventLine? {
-    let place = Int(max(sequence - oldest, 0))
-    return place < count ? blocks[place / Bound.spareEvents][place % Bound.spareEvents] : nil
+    let index = Int(max(sequence - oldest, 0))
+    return index < count ? blocks[index / Bound.spareEvents][index % Bound.spareEvents] : nil
   }
 }

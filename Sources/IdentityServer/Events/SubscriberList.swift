@@ -4,10 +4,10 @@ struct SubscriberList {
   private var tokens: [ConnectionToken] = []
   /// The round of the last visit, by the same index as `tokens`.
   private var visited: [UInt64] = []
-  private var places: [ConnectionToken: Int] = [:]
+  private var indices: [ConnectionToken: Int] = [:]
   private var round: UInt64 = 0
   private var position = 0
-  /// The number of indices to examine until the end of the round.
+  /// The number of subscribers to examine until the end of the round.
   private var left = 0
 
   /// The number of subscribers.
@@ -16,22 +16,22 @@ struct SubscriberList {
   /// Adds a subscriber. The current round does not visit the new subscriber, because the events of the round precede
   /// the subscription.
   mutating func insert(_ token: ConnectionToken) {
-    guard places[token] == nil else { return }
-    places[token] = tokens.count
+    guard indices[token] == nil else { return }
+    indices[token] = tokens.count
     tokens.append(token)
     visited.append(round)
     if left > 0 { left += 1 }
   }
 
   mutating func remove(_ token: ConnectionToken) {
-    guard let place = places.removeValue(forKey: token), let last = tokens.popLast(), let when = visited.popLast()
+    guard let index = indices.removeValue(forKey: token), let last = tokens.popLast(), let when = visited.popLast()
     else {
       return
     }
-    if place < tokens.count {
-      tokens[place] = last
-      visited[place] = when
-      places[last] = place
+    if index < tokens.count {
+      tokens[index] = last
+      visited[index] = when
+      indices[last] = index
     }
     // The last element may have moved to an index that the round has passed.
     if left > 0 { left = tokens.count }
@@ -54,11 +54,11 @@ struct SubscriberList {
     while left > 0, !tokens.isEmpty {
       left -= 1
       if position >= tokens.count { position = 0 }
-      let place = position
+      let index = position
       position += 1
-      guard visited[place] != round else { continue }
-      visited[place] = round
-      return tokens[place]
+      guard visited[index] != round else { continue }
+      visited[index] = round
+      return tokens[index]
     }
     left = 0
     return nil

@@ -20,7 +20,7 @@ struct Subscription: Equatable {
   /// For each topic, the sequence number after which events are wanted; `Int64.max` for a topic that is not subscribed.
   private(set) var starts: [Int64]
   /// The last event that was sent or skipped.
-  private(set) var place: Int64
+  private(set) var position: Int64
   /// The gap, if any.
   private(set) var lag: Lag?
   /// The position up to which waiting events are counted.
@@ -32,33 +32,33 @@ struct Subscription: Equatable {
   /// A replay does not count, because it waits in the log, and only as long as the log keeps it.
   private var waiting = 0
 
-  init(at place: Int64) {
-    self.init(starts: [Int64](repeating: .max, count: Topic.allCases.count), place: place, lag: nil)
+  init(at position: Int64) {
+    self.init(starts: [Int64](repeating: .max, count: Topic.allCases.count), position: position, lag: nil)
   }
 
   /// Creates a subscription that an earlier daemon handed over.
-  init(starts: [Int64], place: Int64, lag: Lag?) {
+  init(starts: [Int64], position: Int64, lag: Lag?) {
     self.starts = starts
-    self.place = place
+    self.position = position
     self.lag = lag
-    counted = max(lag?.last ?? place, place)
-    live = place
+    counted = max(lag?.last ?? position, position)
+    live = position
   }
 
   /// Whether no topic is subscribed.
   var isEmpty: Bool { starts.allSatisfy { $0 == .max } }
 
   /// Returns whether there is nothing to send.
-  func isCurrent(_ log: EventLog) -> Bool { place >= log.last && lag == nil }
+  func isCurrent(_ log: EventLog) -> Bool { position >= log.last && lag == nil }
 
   /// Adds topics, whose events are wanted after a sequence number.
   ///
   /// - Parameter now: the last event that happened. The replay of earlier events does not count as waiting.
   mutating func add(_ topics: Set<Topic>, after start: Int64, now: Int64) {
-    if start < place {
+    if start < position {
       // The events of the other topics must not be sent twice when the position goes back.
-      for index in starts.indices where starts[index] != .max { starts[index] = max(starts[index], place) }
-      place = start
+      for index in starts.indices where starts[index] != .max { starts[index] = max(starts[index], position) }
+      position = start
     }
     // Waiting events of a topic that is subscribed already are still sent.
     for topic in topics { starts[topic.index] = min(starts[topic.index], start) }
@@ -76,24 +76,24 @@ struct Subscription: Equatable {
   }
 
   /// Restores the position reached after the record was saved. Ignores a negative position.
-  mutating func move(to place: Int64) {
-    guard place >= 0 else { return }
-    self.place = place
-    counted = max(lag?.last ?? place, place)
-    live = place
+  mutating func move(to position: Int64) {
+    guard position >= 0 else { return }
+    self.position = position
+    counted = max(lag?.last ?? position, position)
+    live = position
   }
 
   // MARK: Sending
 
   /// Returns whether this event is the only one to send, and no lag line is due.
-  func awaitsOnly(_ line: EventLine) -> Bool { lag == nil && place == line.sequence - 1 }
+  func awaitsOnly(_ line: EventLine) -> Bool { lag == nil && position == line.sequence - 1 }
 
   /// Moves past the one event that the subscription awaits.
   ///
   /// - Returns: whether the event is wanted.
   mutating func pass(_ line: EventLine) -> Bool {
-    place = line.sequence
-    counted = max(counted, place)
+    position = line.sequence
+    counted = max(counted, position)
     waiting = 0
     return wants(line)
   }
@@ -109,25 +109,25 @@ struct Subscription: Equatable {
     noticeLoss(log)
     let limit = lag?.after ?? log.last
     var left = Bound.eventsLookedAt
-    while place < limit, left > 0, output.count - sent < Bound.eventBytesPerTurn, let line = log[after: place] {
+    while position < limit, left > 0, output.count - sent < Bound.eventBytesPerTurn, let line = log[after: position] {
       left -= 1
-      place = line.sequence
+      position = line.sequence
       guard wants(line), isVisible(line) else { continue }
       output += line.bytes
       if line.sequence > live { waiting = max(0, waiting - line.bytes.count) }
     }
-    if lag == nil, place >= counted {
-      counted = place
+    if lag == nil, position >= counted {
+      counted = position
       waiting = 0
     }
-    if let lag, place >= lag.after, output.count == sent { end(lag, &output) }
+    if let lag, position >= lag.after, output.count == sent { end(lag, &output) }
   }
 
   /// Ends the gap after the client has read everything before it: appends the lag line and moves the position past
   /// the gap.
   private mutating func end(_ lag: Lag, _ output: inout [UInt8]) {
     if lag.missed > 0 { Event.appendLag(sequence: lag.last, missed: lag.missed, from: lag.after, to: &output) }
-    place = counted
+    position = counted
     waiting = 0
     self.lag = nil
   }
@@ -143,7 +143,7 @@ struct Subscription: Equatable {
     while left > 0, let line = log[after: counted] {
       left -= 1
       guard wants(line), isVisible(line) else {
-        if place == counted { place = line.sequence }
+        if position == counted { position = line.sequence }
         counted = line.sequence
         continue
       }
@@ -166,12 +166,12 @@ struct Subscription: Equatable {
       lag = Lag(after: pending.after, missed: pending.missed + log.oldest - counted, last: log.oldest)
       counted = log.oldest
     }
-    guard place < log.oldest, place < lag?.after ?? .max else { return }
+    guard position < log.oldest, position < lag?.after ?? .max else { return }
     counted = max(counted, log.oldest)
     if let pending = lag {
-      lag = Lag(after: place, missed: pending.missed + pending.after - place, last: pending.last)
+      lag = Lag(after: position, missed: pending.missed + pending.after - position, last: pending.last)
     } else {
-      lag = Lag(after: place, missed: counted - place, last: counted)
+      lag = Lag(after: position, missed: counted - position, last: counted)
     }
   }
 

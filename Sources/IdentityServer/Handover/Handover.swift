@@ -93,7 +93,7 @@ final class Handover {
       let socket = Descriptor(adopting: number)
       let inode = try socket.inode()
       guard UnixSocket.isConnectedStream(number), let record = legacy.records[inode],
-        record.subscription.map({ max($0.place, $0.lag?.last ?? 0) <= lastEvent }) ?? true
+        record.subscription.map({ max($0.position, $0.lag?.last ?? 0) <= lastEvent }) ?? true
       else {
         try socket.shutdownBoth()
         return nil
@@ -123,7 +123,7 @@ final class Handover {
     guard !connection.session.isDraining else { return memory.forget(connection.token.slot) }
     let shape = connection.shape
     if shape.isPlain, shape == connection.keptShape {
-      if let place = connection.subscription?.place { memory.set(place: place, connection.token.slot) }
+      if let position = connection.subscription?.position { memory.set(position: position, connection.token.slot) }
       return memory.set(.atRest, connection.token.slot)
     }
     guard let record = HandoverRecord(connection) else { return }

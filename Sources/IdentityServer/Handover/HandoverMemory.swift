@@ -72,7 +72,7 @@ final class HandoverMemory {
     }
     lengths[slot] = pages
     words[word(slot) + 1] = UInt64(length)
-    if let place = record.subscription?.place { set(place: place, slot) }
+    if let position = record.subscription?.position { set(position: position, slot) }
     set(.atRest, slot)
     return true
   }
@@ -83,7 +83,7 @@ final class HandoverMemory {
   func set(_ state: State, _ slot: Int) { words[word(slot)] = state.rawValue }
 
   /// Saves the position of a connection's subscription.
-  func set(place: Int64, _ slot: Int) { words[word(slot) + 2] = UInt64(bitPattern: place) }
+  func set(position: Int64, _ slot: Int) { words[word(slot) + 2] = UInt64(bitPattern: position) }
 
   /// Frees the slot of a connection.
   func forget(_ slot: Int) {
@@ -119,11 +119,11 @@ final class HandoverMemory {
     guard words.count == wordCount, words[0] == magic, words[1] == version else { return legacy }
     legacy.lastUUID = UUID(high: words[2], low: words[3])
     for slot in 0..<Bound.rememberedConnections {
-      let place = firstSlotWord + slot * wordsPerSlot
-      guard words[place] == State.atRest.rawValue, words[place + 1] <= UInt64(stretch) else { continue }
-      let bytes = try file.read(count: Int(words[place + 1]), at: firstStretch + slot * stretch)
+      let word = firstSlotWord + slot * wordsPerSlot
+      guard words[word] == State.atRest.rawValue, words[word + 1] <= UInt64(stretch) else { continue }
+      let bytes = try file.read(count: Int(words[word + 1]), at: firstStretch + slot * stretch)
       guard var record = HandoverRecord(bytes) else { continue }
-      record.subscription?.move(to: Int64(bitPattern: words[place + 2]))
+      record.subscription?.move(to: Int64(bitPattern: words[word + 2]))
       legacy.records[record.inode] = record
     }
     return legacy

@@ -55,7 +55,7 @@ struct HandoverRecord: Equatable {
     writer.append(subscription == nil ? 0 : 1)
     if let subscription {
       for start in subscription.starts { writer.append(UInt64(bitPattern: start)) }
-      writer.append(UInt64(bitPattern: subscription.place))
+      writer.append(UInt64(bitPattern: subscription.position))
       writer.append(subscription.lag == nil ? 0 : 1)
       if let lag = subscription.lag {
         for number in [lag.after, lag.missed, lag.last] { writer.append(UInt64(bitPattern: number)) }
@@ -210,12 +210,11 @@ struct RecordReader {
       guard let start = sequence() else { return nil }
       starts.append(start)
     }
-    guard let place = sequence(), let lags = flag() else { return nil }
-    guard lags else { return Subscription(starts: starts, place: place, lag: nil) }
-    guard let after = sequence(), let missed = sequence(), let last = sequence(), place <= after, after <= last else {
-      return nil
-    }
-    return Subscription(starts: starts, place: place, lag: .init(after: after, missed: missed, last: last))
+    guard let position = sequence(), let lags = flag() else { return nil }
+    guard lags else { return Subscription(starts: starts, position: position, lag: nil) }
+    guard let after = sequence(), let missed = sequence(), let last = sequence(), position <= after, after <= last
+    else { return nil }
+    return Subscription(starts: starts, position: position, lag: .init(after: after, missed: missed, last: last))
   }
 
   /// Reads the sequence number of an event or a number of events, which is never negative.

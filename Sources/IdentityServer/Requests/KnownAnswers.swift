@@ -46,10 +46,10 @@ final class KnownAnswers {
 
   /// Returns the number of a peer. Only equal peers have the same number.
   func number(of peer: Peer) -> PeerNumber {
-    let place = Int(peer.processID) & (Self.peers - 1)
-    if let known = peers[place], known.peer == peer { return known.number }
+    let index = Int(peer.processID) & (Self.peers - 1)
+    if let known = peers[index], known.peer == peer { return known.number }
     lastPeer += 1
-    peers[place] = (peer, lastPeer)
+    peers[index] = (peer, lastPeer)
     return lastPeer
   }
 
@@ -70,13 +70,13 @@ final class KnownAnswers {
       else { break }
       let hasReturn = end > used && requests[end - 1] == UInt8(ascii: "\r")
       let line = requests.extracting(used..<(hasReturn ? end - 1 : end))
-      let place = place(of: line, peer)
-      let slot = slots[place]
+      let index = index(of: line, peer)
+      let slot = slots[index]
       guard slot.lineLength == line.count, slot.peer == peer, slot.edition == edition,
-        bytes.isEqual(to: line, at: place * Self.slotLength)
+        bytes.isEqual(to: line, at: index * Self.slotLength)
       else { break }
       output.replace(
-        from: length, with: bytes, from: place * Self.slotLength + slot.lineLength, count: slot.answerLength)
+        from: length, with: bytes, from: index * Self.slotLength + slot.lineLength, count: slot.answerLength)
       length += slot.answerLength
       used = end + 1
       counts[slot.verb] &+= 1
@@ -86,7 +86,7 @@ final class KnownAnswers {
   }
 
   /// Returns the number of answers from the cache to a verb.
-  func count(ofVerb place: Int) -> UInt64 { counts[place] }
+  func count(ofVerb index: Int) -> UInt64 { counts[index] }
 
   /// Caches an answer: the output from an index on.
   ///
@@ -94,13 +94,13 @@ final class KnownAnswers {
   func keep(_ line: borrowing Span<UInt8>, verb: Int, of peer: PeerNumber, _ output: [UInt8], from start: Int) {
     let length = output.count - start
     guard line.count > 0, length > 0, line.count + length <= Self.slotLength else { return }
-    let place = place(of: line, peer)
-    bytes.replace(from: place * Self.slotLength, with: line)
-    bytes.replace(from: place * Self.slotLength + line.count, with: output.span.extracting(start...))
-    slots[place] = Slot(peer: peer, edition: edition, lineLength: line.count, answerLength: length, verb: verb)
+    let index = index(of: line, peer)
+    bytes.replace(from: index * Self.slotLength, with: line)
+    bytes.replace(from: index * Self.slotLength + line.count, with: output.span.extracting(start...))
+    slots[index] = Slot(peer: peer, edition: edition, lineLength: line.count, answerLength: length, verb: verb)
   }
 
-  private func place(of line: borrowing Span<UInt8>, _ peer: PeerNumber) -> Int {
+  private func index(of line: borrowing Span<UInt8>, _ peer: PeerNumber) -> Int {
     let hash = (line.mark ^ peer) &* 0x9e37_79b9_7f4a_7c15
     return Int(truncatingIfNeeded: hash >> 40) & (Self.slots - 1)
   }

@@ -53,7 +53,7 @@ final class RequestDispatcher {
     do {
       try parse(line)
       let match = try table.match(parser, in: line)
-      verb = match.place
+      verb = match.index
       let command = try table.command(of: match, parser, in: line, by: connection.peer, secrets: secretMemory)
       let start = connection.output.count
       let before = connection.session.jobs

@@ -123,7 +123,7 @@ final class StatisticsAnswers {
   /// The number of events that the subscriber furthest behind has not examined.
   private var greatestLag: Int64 {
     connections.all.reduce(0) { lag, connection in
-      max(lag, connection.subscription.map { state.events.last - $0.place } ?? 0)
+      max(lag, connection.subscription.map { state.events.last - $0.position } ?? 0)
     }
   }
 
@@ -181,8 +181,8 @@ private struct BusiestApps {
       guard let last = apps.last, app.isBefore(last) else { return }
       apps.removeLast()
     }
-    let place = apps.firstIndex { app.isBefore($0) } ?? apps.count
-    apps.insert(app, at: place)
+    let index = apps.firstIndex { app.isBefore($0) } ?? apps.count
+    apps.insert(app, at: index)
   }
 }
 

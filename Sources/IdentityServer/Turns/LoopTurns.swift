@@ -117,13 +117,13 @@ final class LoopTurns {
     var isTurn = count == 1 || !connections.isShared
     let started = count == 1 ? 0 : Clock.monotonicMicroseconds
     var untilLook = Bound.servedBetweenLooks
-    for place in 0..<count {
+    for index in 0..<count {
       untilLook -= 1
       if untilLook == 0 {
         untilLook = Bound.servedBetweenLooks
         isTurn = isTurn && Clock.monotonicMicroseconds - started < connections.turn.microseconds
       }
-      takeIn(readiness[place], isTurn: isTurn && scheduler.waiting == 0)
+      takeIn(readiness[index], isTurn: isTurn && scheduler.waiting == 0)
     }
   }
 

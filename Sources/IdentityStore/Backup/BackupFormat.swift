@@ -41,9 +41,9 @@ enum BackupFormat {
   /// Returns the associated data of a record: its position, whether it is the last, and the tag of its predecessor.
   ///
   /// The tag is different in every backup.
-  static func associated(place: Int64, isLast: Bool, behind previous: ArraySlice<UInt8>) -> [UInt8] {
+  static func associated(index: Int64, isLast: Bool, behind previous: ArraySlice<UInt8>) -> [UInt8] {
     Authenticator.message([
-      .text("identityd backup"), .integer(place), .integer(isLast ? 1 : 0), .blob(Array(previous.suffix(tagLength))),
+      .text("identityd backup"), .integer(index), .integer(isLast ? 1 : 0), .blob(Array(previous.suffix(tagLength))),
     ])
   }
 
@@ -54,18 +54,18 @@ enum BackupFormat {
   ///
   /// - Returns: nil for malformed bytes. The secret is a range of `bytes`.
   static func read(_ bytes: UnsafeBufferPointer<UInt8>) -> (kind: Kind, values: [Value], secret: Range<Int>?)? {
-    var place = 0
+    var offset = 0
     var name: [UInt8]?
     var values: [Value] = []
     var secret: Range<Int>?
-    while place < bytes.count {
-      guard bytes.count - place >= 9 else { return nil }
-      let form = unsafe bytes[place]
+    while offset < bytes.count {
+      guard bytes.count - offset >= 9 else { return nil }
+      let form = unsafe bytes[offset]
       var count: UInt64 = 0
-      for offset in 0..<8 { count |= unsafe UInt64(bytes[place + 1 + offset]) << (8 * UInt64(offset)) }
-      guard count <= UInt64(bytes.count - place - 9) else { return nil }
-      let range = (place + 9)..<(place + 9 + Int(count))
-      place = range.upperBound
+      for byte in 0..<8 { count |= unsafe UInt64(bytes[offset + 1 + byte]) << (8 * UInt64(byte)) }
+      guard count <= UInt64(bytes.count - offset - 9) else { return nil }
+      let range = (offset + 9)..<(offset + 9 + Int(count))
+      offset = range.upperBound
       // A secret must not be copied out of guarded memory.
       if form == secretForm {
         guard secret == nil else { return nil }

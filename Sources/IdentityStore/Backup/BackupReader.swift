@@ -128,8 +128,8 @@ package final class BackupReader {
 
   /// Decrypts a record, and adds its content to the backup.
   private func read(_ ciphertext: [UInt8]) throws(Refusal) {
-    let place = records
-    let associated = BackupFormat.associated(place: place, isLast: left == 0, behind: previous[...])
+    let index = records
+    let associated = BackupFormat.associated(index: index, isLast: left == 0, behind: previous[...])
     let memory = memory
     let key = key
     let read = unsafe workspace.use { start, _ -> (BackupFormat.Kind, [Value], SealedSecret?)? in
@@ -141,18 +141,18 @@ package final class BackupReader {
       return unsafe (kind, values, memory.encrypted(start + secret.lowerBound, count: secret.count))
     }
     guard let (kind, values, secret) = read else {
-      throw place == 0
+      throw index == 0
         ? .conflict("the passphrase is wrong, or this is not a backup of identityd")
-        : Self.damaged("record \(place) cannot be decrypted")
+        : Self.damaged("record \(index) cannot be decrypted")
     }
-    try add(kind, values, secret, place)
+    try add(kind, values, secret, index)
   }
 
   private func add(
-    _ kind: BackupFormat.Kind, _ values: [Value], _ secret: SealedSecret?, _ place: Int64
+    _ kind: BackupFormat.Kind, _ values: [Value], _ secret: SealedSecret?, _ index: Int64
   ) throws(Refusal) {
-    guard (kind == .head) == (place == 0), (kind == .item) == (secret != nil), !isEnded else {
-      throw Self.damaged("record \(place) is out of order")
+    guard (kind == .head) == (index == 0), (kind == .item) == (secret != nil), !isEnded else {
+      throw Self.damaged("record \(index) is out of order")
     }
     let isUnderstood: Bool
     switch kind {
@@ -181,10 +181,10 @@ package final class BackupReader {
         if let secret { backup.items.append(Backup.StoredItem(item, secret)) }
       }
     case .end:
-      isUnderstood = values == [.integer(place)]
+      isUnderstood = values == [.integer(index)]
       isEnded = true
     }
-    guard isUnderstood else { throw Self.notUnderstood(place) }
+    guard isUnderstood else { throw Self.notUnderstood(index) }
   }
 
   /// Adds the standing of the device, or the message about a device.
@@ -244,7 +244,7 @@ package final class BackupReader {
     return true
   }
 
-  private static func notUnderstood(_ place: Int64) -> Refusal { damaged("record \(place) cannot be decoded") }
+  private static func notUnderstood(_ index: Int64) -> Refusal { damaged("record \(index) cannot be decoded") }
 
   private static func damaged(_ how: String) -> Refusal {
     .conflict("the backup is damaged and nothing was restored: \(how)")

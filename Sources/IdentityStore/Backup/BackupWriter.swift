@@ -59,7 +59,7 @@ package final class BackupWriter {
   private var last: [UInt8] = []
   /// The last record in encrypted form.
   private var previous: [UInt8] = []
-  private var place: Int64 = 0
+  private var index: Int64 = 0
 
   fileprivate init(
     _ registry: Registry, head: [Value], _ key: CipherKey, _ workspace: consuming SecretWorkspace,
@@ -82,7 +82,7 @@ package final class BackupWriter {
   package func writeRecord(from store: borrowing Store) throws(Refusal) -> [[UInt8]]? {
     if let failure { throw failure }
     guard let records = rest.first else {
-      let end = Authenticator.message([.integer(place)], behind: BackupFormat.Kind.end.rawValue)
+      let end = Authenticator.message([.integer(index)], behind: BackupFormat.Kind.end.rawValue)
       try append(key.encrypt(end, with: associated(true)))
       return last.isEmpty ? pieces : pieces + [last]
     }
@@ -189,7 +189,7 @@ package final class BackupWriter {
   }
 
   private func associated(_ isLast: Bool) -> [UInt8] {
-    BackupFormat.associated(place: place, isLast: isLast, behind: previous[...])
+    BackupFormat.associated(index: index, isLast: isLast, behind: previous[...])
   }
 
   private func append(_ ciphertext: [UInt8]) throws(Refusal) {
@@ -206,7 +206,7 @@ package final class BackupWriter {
       last.removeFirst(Bound.backupPiece)
     }
     previous = ciphertext
-    place += 1
+    index += 1
   }
 }
 

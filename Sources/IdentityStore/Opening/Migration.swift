@@ -113,8 +113,8 @@ private struct SchemaMigration: ~Copyable {
   }
 
   private mutating func replace(_ table: RecordTable) {
-    creation += "DROP TABLE IF EXISTS \(table.name);\n\(Schema.tables[table.place].creation)"
-    ledger.row.digests[table.place] = Digest()
+    creation += "DROP TABLE IF EXISTS \(table.name);\n\(Schema.tables[table.digestIndex].creation)"
+    ledger.row.digests[table.digestIndex] = Digest()
   }
 
   private func records<Record: StoredRecord>(

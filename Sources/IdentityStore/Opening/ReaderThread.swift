@@ -221,14 +221,14 @@ struct ProvenRows: Sendable {
   /// A description of each row that is not as this daemon wrote it.
   private(set) var damage: [String] = []
 
-  /// Returns whether the verified rows of the table at a place are current: none of them is from an earlier time.
+  /// Returns whether the verified rows of the table with an index are current: none of them is from an earlier time.
   ///
   /// The digest must match the verified rows, alone or together with the other rows. If only columns are damaged, the
   /// stored proofs of all rows match. If only proofs are damaged, the proofs computed from the columns match. If rows
   /// were only added, the verified rows match alone.
-  func isCurrent(_ place: Int, by digest: Digest) -> Bool {
-    [Digest(), stored[place], computed[place]].contains { others in
-      var all = digests[place]
+  func isCurrent(_ index: Int, by digest: Digest) -> Bool {
+    [Digest(), stored[index], computed[index]].contains { others in
+      var all = digests[index]
       all.add(others)
       return all == digest
     }
@@ -254,14 +254,14 @@ struct ProvenRows: Sendable {
         row.pass(to: &reader)
         // The revision follows the fields.
         if reader.read(&record, before: 1), take(record, proof) {
-          digests[table.place].add(proof)
+          digests[table.digestIndex].add(proof)
           continue
         }
         row.fetch(from: reader)
       }
       note(row, table, authenticator)
       if let proof = statement.blob(Int32(table.columns.count)).flatMap({ Proof($0) }) {
-        stored[table.place].add(proof)
+        stored[table.digestIndex].add(proof)
       }
     }
   }
@@ -271,7 +271,7 @@ struct ProvenRows: Sendable {
     let label = table.name == EventBatch.table.name ? EventBatch.label(row.values) : Self.label(row.values)
     damage.append("a row of \(table.name) (\(label)) is not authentic")
     incomplete.formUnion(table.kinds)
-    computed[table.place].add(authenticator.proof(of: row))
+    computed[table.digestIndex].add(authenticator.proof(of: row))
   }
 
   /// Adds the rows of another reading.

@@ -41,7 +41,7 @@ struct Reading {
     var thread: ReaderThread?
     if let path {
       thread = try ReaderThread(
-        path: path, version: version, apps: ledger.row.digests[AppRecord.table.place].count,
+        path: path, version: version, apps: ledger.row.digests[AppRecord.table.digestIndex].count,
         lastEvent: ledger.row.lastEvent, database, authenticator, cipher)
     }
     try read(StoredSettings.self, database, authenticator, &found) { $0.apply($1) }
@@ -88,10 +88,11 @@ struct Reading {
   /// - Parameter isCounted: whether the row of `store`, which contains the digests, was verified.
   private mutating func judge(_ found: ProvenRows, isCounted: Bool) {
     var inDoubt: Records = isCounted ? [] : .all
-    for table in Schema.tables where isCounted && !found.isCurrent(table.place, by: ledger.row.digests[table.place]) {
-      let isEarlier = table.place == EventBatch.table.place && version < EventBatch.table.since
+    for table in Schema.tables
+    where isCounted && !found.isCurrent(table.digestIndex, by: ledger.row.digests[table.digestIndex]) {
+      let isEarlier = table.digestIndex == EventBatch.table.digestIndex && version < EventBatch.table.since
       let name = isEarlier ? EarlierEvent.table.name : table.name
-      nameWrongRows(of: name, found.digests[table.place], ledger.row.digests[table.place])
+      nameWrongRows(of: name, found.digests[table.digestIndex], ledger.row.digests[table.digestIndex])
       inDoubt.formUnion(table.kinds)
     }
     registry.doubt(inDoubt, incomplete: found.incomplete.subtracting(.events))
@@ -286,14 +287,14 @@ extension Reading {
     ledger.row.lastEvent = max(ledger.row.lastEvent, events.last?.sequence ?? 0)
     registry.resume(after: ledger.row.lastEvent)
     var first = ledger.row.lastEvent + 1
-    var place = events.count
-    while place > 0, events[place - 1].sequence == first - 1 {
-      place -= 1
+    var index = events.count
+    while index > 0, events[index - 1].sequence == first - 1 {
+      index -= 1
       first -= 1
     }
-    let before = place > 0 ? events[place - 1].sequence : 0
-    let isBroken = place > 0 || events.isEmpty && ledger.row.lastEvent > 0
-    if place > 0 { events.removeFirst(place) }
+    let before = index > 0 ? events[index - 1].sequence : 0
+    let isBroken = index > 0 || events.isEmpty && ledger.row.lastEvent > 0
+    if index > 0 { events.removeFirst(index) }
     ledger.firstEvent = first
     guard isBroken else { return nil }
     return before + 1 == first - 1

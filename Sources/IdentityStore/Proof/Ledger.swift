@@ -126,14 +126,14 @@ struct TableDigests: Sendable {
   init?(_ bytes: [UInt8]) {
     count = bytes.count / Self.length
     guard bytes.count == count * Self.length, count <= digests.count else { return nil }
-    for place in 0..<count {
-      let start = place * Self.length
+    for index in 0..<count {
+      let start = index * Self.length
       guard
         let digest = Digest(
           count: Int64(bitPattern: RowColumn.number(at: start, in: bytes)),
           bytes: Array(bytes[(start + 8)..<(start + Self.length)]))
       else { return nil }
-      digests[place] = digest
+      digests[index] = digest
     }
   }
 
@@ -144,25 +144,25 @@ struct TableDigests: Sendable {
     row.append(.blob, count: count * Self.length) { bytes in
       // Through a span, because an element of the array itself is read from a copy of the array.
       let digests = digests.span
-      for place in 0..<count { digests[place].append(to: &bytes) }
+      for index in 0..<count { digests[index].append(to: &bytes) }
     }
   }
 
-  /// The digest of the table at a place.
-  subscript(_ place: Int) -> Digest {
-    get { digests[place] }
-    set { digests[place] = newValue }
+  /// The digest of the table with an index.
+  subscript(_ index: Int) -> Digest {
+    get { digests[index] }
+    set { digests[index] = newValue }
   }
 
-  /// Adds a row of the table at a place.
-  mutating func add(_ proof: Proof, at place: Int) { digests[place].add(proof) }
+  /// Adds a row of the table with an index.
+  mutating func add(_ proof: Proof, at index: Int) { digests[index].add(proof) }
 
-  /// Removes a row of the table at a place.
-  mutating func remove(_ proof: Proof, at place: Int) { digests[place].remove(proof) }
+  /// Removes a row of the table with an index.
+  mutating func remove(_ proof: Proof, at index: Int) { digests[index].remove(proof) }
 
   /// Adds the rows of other digests.
   mutating func add(_ other: TableDigests) {
-    for place in digests.indices { digests[place].add(other.digests[place]) }
+    for index in digests.indices { digests[index].add(other.digests[index]) }
   }
 }
 

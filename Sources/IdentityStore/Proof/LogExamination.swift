@@ -49,8 +49,8 @@ struct LogExamination {
       let count = try file.read(into: &frames, at: position) / Self.frameLength
       guard count > 0 else { return }
       position += count * Self.frameLength
-      for place in 0..<count {
-        let start = place * Self.frameLength
+      for index in 0..<count {
+        let start = index * Self.frameLength
         let own = frames[(start + 8)..<(start + 16)]
         // If the header is wrong, the salts of the second frame identify the frames that belong together. The first frame
         // begins in the same page of the file as the header.
@@ -66,7 +66,7 @@ struct LogExamination {
         if !isValid, isOfThisLog, endsCommit { unreadCommits += 1 }
         if isValid, endsCommit {
           lengthBeforeLastCommit = lastEnd
-          lastEnd = Int64(position - (count - place - 1) * Self.frameLength)
+          lastEnd = Int64(position - (count - index - 1) * Self.frameLength)
         }
       }
     }
@@ -84,15 +84,15 @@ private struct Checksum {
   /// Adds bytes, whose number must be a multiple of eight.
   mutating func add(_ bytes: ArraySlice<UInt8>) {
     unsafe bytes.withUnsafeBytes { bytes in
-      for place in stride(from: 0, to: bytes.count, by: 8) {
-        first &+= unsafe word(bytes, place) &+ second
-        second &+= unsafe word(bytes, place + 4) &+ first
+      for index in stride(from: 0, to: bytes.count, by: 8) {
+        first &+= unsafe word(bytes, index) &+ second
+        second &+= unsafe word(bytes, index + 4) &+ first
       }
     }
   }
 
-  private func word(_ bytes: UnsafeRawBufferPointer, _ place: Int) -> UInt32 {
-    let word = unsafe bytes.loadUnaligned(fromByteOffset: place, as: UInt32.self)
+  private func word(_ bytes: UnsafeRawBufferPointer, _ index: Int) -> UInt32 {
+    let word = unsafe bytes.loadUnaligned(fromByteOffset: index, as: UInt32.self)
     return isBigEndian ? UInt32(bigEndian: word) : UInt32(littleEndian: word)
   }
 

@@ -29,8 +29,8 @@ struct Edit {
   /// Writes changes.
   mutating func apply(_ recorded: [RecordedChange], _ authenticator: borrowing Authenticator) throws(DatabaseError) {
     let passing = recorded.passing
-    for place in recorded.indices {
-      if passing.isEmpty || !passing[place] { try apply(recorded[place].change, authenticator) }
+    for index in recorded.indices {
+      if passing.isEmpty || !passing[index] { try apply(recorded[index].change, authenticator) }
     }
   }
 
@@ -241,7 +241,7 @@ struct Edit {
     guard try tables.oldEvents.remove(before: first) == old.reduce(0, { $0 + $1.count }) else {
       throw .unproven(EventBatch.table.name, .integer(ledger.firstEvent))
     }
-    for block in old { ledger.row.digests[EventBatch.table.place].remove(block) }
+    for block in old { ledger.row.digests[EventBatch.table.digestIndex].remove(block) }
     ledger.firstEvent = first
   }
 
@@ -319,8 +319,8 @@ struct Edit {
     let added =
       try removed == nil
       ? statements.insert(&writer.row, authenticator) : statements.replace(&writer.row, authenticator)
-    if let removed { ledger.row.digests.remove(removed, at: statements.table.place) }
-    ledger.row.digests.add(added, at: statements.table.place)
+    if let removed { ledger.row.digests.remove(removed, at: statements.table.digestIndex) }
+    ledger.row.digests.add(added, at: statements.table.digestIndex)
     return added
   }
 
@@ -343,7 +343,7 @@ struct Edit {
   ) throws(DatabaseError) {
     let removed = try find(key, statements, same: same, authenticator)
     try statements.remove(key)
-    ledger.row.digests.remove(removed, at: statements.table.place)
+    ledger.row.digests.remove(removed, at: statements.table.digestIndex)
   }
 
   /// Finds and verifies the stored row with a key.

@@ -49,16 +49,16 @@ struct EventDecoder {
   private mutating func lines(in bytes: ArraySlice<UInt8>) -> [EventLine]? {
     var lines: [EventLine] = []
     let start = bytes.startIndex
-    var place = 0
-    while let end = bytes.span.firstIndex(of: 0, from: place) {
+    var offset = 0
+    while let end = bytes.span.firstIndex(of: 0, from: offset) {
       guard let newline = bytes.span.firstIndex(of: UInt8(ascii: "\n"), from: end),
-        let audience = audience(bytes[(start + place)..<(start + end)]),
+        let audience = audience(bytes[(start + offset)..<(start + end)]),
         let line = EventLine(bytes[(start + end + 1)...(start + newline)], for: audience)
       else { return nil }
       lines.append(line)
-      place = newline + 1
+      offset = newline + 1
     }
-    return place == bytes.count ? lines : nil
+    return offset == bytes.count ? lines : nil
   }
 
   private mutating func audience(_ bytes: ArraySlice<UInt8>) -> Audience? {
@@ -72,7 +72,7 @@ struct EventDecoder {
 
 /// An event in schema version 1, which had a row for each. The table had the digest of ``EventBatch``.
 struct EarlierEvent: StoredRecord {
-  static let table = RecordTable("event", of: Self.self, place: EventBatch.table.place, .events)
+  static let table = RecordTable("event", of: Self.self, digestIndex: EventBatch.table.digestIndex, .events)
 
   private var sequence: Int64 = 0
   private var time = Timestamp(milliseconds: 0)
@@ -162,9 +162,9 @@ extension [Text] {
   /// - Returns: false if the last terminator is missing.
   mutating func replace(terminated bytes: ArraySlice<UInt8>) -> Bool {
     var texts = 0
-    var place = 0
-    while let end = bytes.span.firstIndex(of: 0, from: place) {
-      let text = bytes.span.extracting(place..<end)
+    var offset = 0
+    while let end = bytes.span.firstIndex(of: 0, from: offset) {
+      let text = bytes.span.extracting(offset..<end)
       if texts == count {
         append(Text(trusted: [UInt8](text)))
       } else {
@@ -172,10 +172,10 @@ extension [Text] {
         if !text.isSame(as: known.span) { self[texts] = Text(trusted: [UInt8](text)) }
       }
       texts += 1
-      place = end + 1
+      offset = end + 1
     }
     removeLast(count - texts)
-    return place == bytes.count
+    return offset == bytes.count
   }
 }
 

@@ -27,11 +27,11 @@ struct RowWriter {
 
   private static func append(_ contents: [FieldContent], to row: inout RowBytes, _ cipher: ItemCipher?) {
     let contents = contents.span
-    for place in contents.indices {
-      if case .sealed(let texts) = contents[place] {
+    for index in contents.indices {
+      if case .sealed(let texts) = contents[index] {
         row.append(.blob, encrypted(texts, behind: row, cipher))
       } else {
-        row.append(contents[place])
+        row.append(contents[index])
       }
     }
   }

@@ -9,11 +9,11 @@ extension [RecordedChange] {
     var tokens = RepeatedNumbers()
     var items = RepeatedNumbers()
     // In reverse order, so that the last change of a row is written. An added row is always written, and replaces none.
-    for place in indices.reversed() {
-      switch self[place].change {
+    for index in indices.reversed() {
+      switch self[index].change {
       case .tokenStored(_, .created), .tokenStored(_, .copied), .itemStored(_, _, .added): break
-      case .tokenStored(let token, _): passing[place] = tokens.isRepeated(token.number)
-      case .itemStored(let item, _, _): passing[place] = items.isRepeated(item.number)
+      case .tokenStored(let token, _): passing[index] = tokens.isRepeated(token.number)
+      case .itemStored(let item, _, _): passing[index] = items.isRepeated(item.number)
       default: break
       }
     }

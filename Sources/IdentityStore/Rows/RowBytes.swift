@@ -190,15 +190,15 @@ extension Span<UInt8> {
     guard count == other.count else { return false }
     return unsafe withUnsafeBytes { bytes in
       unsafe other.withUnsafeBytes { others in
-        var place = 0
-        while place + 8 <= bytes.count {
-          let word = unsafe bytes.loadUnaligned(fromByteOffset: place, as: UInt64.self)
-          guard unsafe word == others.loadUnaligned(fromByteOffset: place, as: UInt64.self) else { return false }
-          place += 8
+        var offset = 0
+        while offset + 8 <= bytes.count {
+          let word = unsafe bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self)
+          guard unsafe word == others.loadUnaligned(fromByteOffset: offset, as: UInt64.self) else { return false }
+          offset += 8
         }
-        while place < bytes.count {
-          guard unsafe bytes[place] == others[place] else { return false }
-          place += 1
+        while offset < bytes.count {
+          guard unsafe bytes[offset] == others[offset] else { return false }
+          offset += 1
         }
         return true
       }

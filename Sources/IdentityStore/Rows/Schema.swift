@@ -12,7 +12,7 @@ enum Schema {
   /// The application ID of stores that were written before the first release. No single flipped bit leads to it.
   static let unreleasedID: Int64 = 0x4964_4401
 
-  /// The types of all records, each at the index that is the place of its table.
+  /// The types of all records, each at the index of its table's digest.
   static let records: [any StoredRecord.Type] = [
     StoredSettings.self, AppRecord.self, NumberedIdentifier.self, DeviceRecord.self, EventBatch.self, WrappedKey.self,
     Item.self, ReleaseRecord.self, ReportRecord.self, ClaimRecord.self, TokenRecord.self, AppUseRecord.self,
@@ -20,12 +20,12 @@ enum Schema {
     RecoveryRecord.self, LeftDevice.self, StoredProofKey.self,
   ]
 
-  /// The tables of all records, each at the index that is its ``Table/place``.
+  /// The tables of all records, each at the index that is its ``Table/digestIndex``.
   static let tables = records.map { Table($0.table) }
 
   /// Returns the table that a type of records has in a schema version.
   static func table<Record: StoredRecord>(of type: Record.Type, in version: Int64) -> Table {
-    version < Self.version ? Table(Record.table, in: version) : tables[Record.table.place]
+    version < Self.version ? Table(Record.table, in: version) : tables[Record.table.digestIndex]
   }
 
   /// The SQL that creates the tables, which must not exist yet.
@@ -66,8 +66,8 @@ final class Table: Sendable {
   let columns: [String]
   /// The number of leading columns that do not change during the life of a row.
   let lasting: Int
-  /// The index of the table's digest in the row of `store`; ``noPlace`` for `store` itself, which has no digest.
-  let place: Int
+  /// The index of the table's digest in the row of `store`; ``noIndex`` for `store` itself, which has no digest.
+  let digestIndex: Int
   /// The kinds of records that are in doubt if rows of the table are not verified.
   let kinds: Records
   /// The encoded name of the table, which precedes the values of each row; see ``RowBytes``.
@@ -86,7 +86,7 @@ final class Table: Sendable {
     name = table.name
     columns = present.map(\.name) + ["revision"]
     lasting = table.lasting
-    place = table.place
+    digestIndex = table.digestIndex
     kinds = table.kinds
     head = RowBytes(behind: name).bytes
     let key = table.columns[0]
@@ -104,19 +104,19 @@ final class Table: Sendable {
     name = "store"
     columns = ["only", "id", "created", "revision", "digest", "last_event", "epoch"]
     lasting = 3
-    place = Self.noPlace
+    digestIndex = Self.noIndex
     kinds = .all
     head = RowBytes(behind: name).bytes
     creation = ""
   }
 
   /// An index beyond the last digest, which traps if it is used.
-  private static let noPlace = Int.max
+  private static let noIndex = Int.max
 
   /// The SQL that inserts a row: its columns and its proof.
   var insertion: String {
-    let places = (1...(columns.count + 1)).map { "?\($0)" }.joined(separator: ", ")
-    return "INSERT INTO \(name) (\(columns.joined(separator: ", ")), proof) VALUES (\(places))"
+    let parameters = (1...(columns.count + 1)).map { "?\($0)" }.joined(separator: ", ")
+    return "INSERT INTO \(name) (\(columns.joined(separator: ", ")), proof) VALUES (\(parameters))"
   }
 
   /// The SQL that replaces the row with a key.
@@ -124,8 +124,8 @@ final class Table: Sendable {
   /// It does not name the lasting columns: SQLite rewrites an index if one of its columns is assigned, even to
   /// the same value.
   var replacement: String {
-    let places = (columns + ["proof"]).enumerated().dropFirst(lasting).map { "\($1) = ?\($0 + 1)" }
-    return "UPDATE \(name) SET \(places.joined(separator: ", ")) WHERE \(columns[0]) = ?1"
+    let assignments = (columns + ["proof"]).enumerated().dropFirst(lasting).map { "\($1) = ?\($0 + 1)" }
+    return "UPDATE \(name) SET \(assignments.joined(separator: ", ")) WHERE \(columns[0]) = ?1"
   }
 
   /// The SQL that selects rows with their proofs.

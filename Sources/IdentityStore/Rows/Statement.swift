@@ -258,7 +258,7 @@ private final class CompiledStatement: @unchecked Sendable {
 @safe
 private struct EncodedValues {
   private let bytes: UnsafeRawBufferPointer
-  private var place: Int
+  private var offset: Int
   /// The content of the value. Its address is valid even if it is empty: for a null pointer SQLite would bind NULL.
   private(set) var content: UnsafeRawBufferPointer
 
@@ -267,17 +267,17 @@ private struct EncodedValues {
   /// - Parameter start: the offset of the first value.
   init(_ bytes: UnsafeRawBufferPointer, from start: Int) {
     unsafe self.bytes = bytes
-    place = start
+    offset = start
     unsafe content = unsafe UnsafeRawBufferPointer(rebasing: bytes[start..<start])
   }
 
   /// Moves to the next value, and returns its kind; nil behind the last one.
   mutating func next() -> RowBytes.Kind? {
-    guard unsafe place < bytes.count, let kind = unsafe RowBytes.Kind(code: bytes[place]) else { return nil }
-    let start = place + RowColumn.headLength
-    let count = unsafe bytes.loadUnaligned(fromByteOffset: place + 1, as: UInt64.self)
-    place = start + Int(UInt64(littleEndian: count))
-    unsafe content = unsafe UnsafeRawBufferPointer(rebasing: bytes[start..<place])
+    guard unsafe offset < bytes.count, let kind = unsafe RowBytes.Kind(code: bytes[offset]) else { return nil }
+    let start = offset + RowColumn.headLength
+    let count = unsafe bytes.loadUnaligned(fromByteOffset: offset + 1, as: UInt64.self)
+    offset = start + Int(UInt64(littleEndian: count))
+    unsafe content = unsafe UnsafeRawBufferPointer(rebasing: bytes[start..<offset])
     return kind
   }
 

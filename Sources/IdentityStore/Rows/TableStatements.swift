@@ -70,7 +70,7 @@ final class Tables: Sendable {
   let store: TableStatements
   let oldEvents: OldEventStatement
   let secret: SecretStatements
-  /// The statements of the tables of records, each at the index that is its ``Table/place``.
+  /// The statements of the tables of records, each at the index that is its ``Table/digestIndex``.
   private let ofRecords: [TableStatements]
 
   init(_ database: borrowing Database) throws(DatabaseError) {
@@ -83,5 +83,5 @@ final class Tables: Sendable {
   }
 
   /// The statements of the table of a record.
-  subscript<Record: StoredRecord>(_ type: Record.Type) -> TableStatements { ofRecords[Record.table.place] }
+  subscript<Record: StoredRecord>(_ type: Record.Type) -> TableStatements { ofRecords[Record.table.digestIndex] }
 }

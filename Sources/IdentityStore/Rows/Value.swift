@@ -52,10 +52,10 @@ extension RowBytes {
   /// The values, without the name of the table.
   var values: [Value] {
     var values: [Value] = []
-    var place = start
-    while place < bytes.count {
-      let column = RowColumn(at: place, in: bytes)
-      place = column.range.upperBound
+    var offset = start
+    while offset < bytes.count {
+      let column = RowColumn(at: offset, in: bytes)
+      offset = column.range.upperBound
       values.append(value(in: column))
     }
     return values

@@ -81,7 +81,7 @@ final class MasterKey: Sendable {
 
 /// The data key as it is stored, wrapped in a master key.
 struct WrappedKey: StoredRecord, Equatable {
-  static let table = RecordTable("data_key", of: Self.self, place: 5, .items)
+  static let table = RecordTable("data_key", of: Self.self, digestIndex: 5, .items)
 
   /// The ID of the master key that wrapped the data key.
   private(set) var master = Text("")

@@ -3,7 +3,7 @@ import LinuxSystem
 
 /// The data key, wrapped in the recovery key: the only row of its table (Decisions/0073).
 struct RecoveryRecord: StoredRecord, Equatable {
-  static let table = RecordTable("recovery_key", of: Self.self, place: 17, .recovery, since: 4)
+  static let table = RecordTable("recovery_key", of: Self.self, digestIndex: 17, .recovery, since: 4)
 
   /// The time at which the recovery key was set.
   private(set) var created = Timestamp(milliseconds: 0)

@@ -12,21 +12,21 @@ struct SecretBytes: ~Copyable, Sendable {
   static let length = 32
 
   private let page: SecretPage
-  private let place: Int
+  private let slot: Int
 
   /// Moves the bytes into guarded memory and wipes the array.
   ///
   /// - Returns: nil for another number of bytes, or if guarded memory cannot be allocated.
   init?(consuming bytes: inout [UInt8]) {
-    guard bytes.count == Self.length, let (page, place) = SecretPage.adopt(&bytes) else { return nil }
+    guard bytes.count == Self.length, let (page, slot) = SecretPage.adopt(&bytes) else { return nil }
     self.page = page
-    self.place = place
+    self.slot = slot
   }
 
-  deinit { page.wipe(place) }
+  deinit { page.wipe(slot) }
 
   /// Calls a closure with the address of the bytes.
-  func withBytes<Result>(_ body: (UnsafePointer<UInt8>) -> Result) -> Result { unsafe page.withBytes(place, body) }
+  func withBytes<Result>(_ body: (UnsafePointer<UInt8>) -> Result) -> Result { unsafe page.withBytes(slot, body) }
 }
 
 /// A page of guarded memory that several keys share.
@@ -50,40 +50,40 @@ private final class SecretPage: @unchecked Sendable {
   deinit { unsafe sodium_free(memory) }
 
   /// Moves a key to a free slot and wipes the array.
-  static func adopt(_ key: inout [UInt8]) -> (page: SecretPage, place: Int)? {
+  static func adopt(_ key: inout [UInt8]) -> (page: SecretPage, slot: Int)? {
     all.withLock { pages in
       guard let page = pages.first(where: { $0.used != .max }) ?? SecretPage() else { return nil }
       if page.used == 0 { pages.append(page) }
-      let place = (~page.used).trailingZeroBitCount
-      page.used |= 1 << UInt64(place)
-      unsafe page.change(place) { start in
+      let slot = (~page.used).trailingZeroBitCount
+      page.used |= 1 << UInt64(slot)
+      unsafe page.change(slot) { start in
         unsafe key.withUnsafeMutableBytes { buffer in
           guard let source = buffer.baseAddress else { return }
           unsafe start.copyMemory(from: source, byteCount: SecretBytes.length)
           unsafe sodium_memzero(source, SecretBytes.length)
         }
       }
-      return (page, place)
+      return (page, slot)
     }
   }
 
   /// Wipes a key and frees its slot.
-  func wipe(_ place: Int) {
+  func wipe(_ slot: Int) {
     Self.all.withLock { pages in
-      unsafe change(place) { unsafe sodium_memzero($0, SecretBytes.length) }
-      used &= ~(1 << UInt64(place))
+      unsafe change(slot) { unsafe sodium_memzero($0, SecretBytes.length) }
+      used &= ~(1 << UInt64(slot))
       if used == 0 { pages.removeAll { $0 === self } }
     }
   }
 
-  func withBytes<Result>(_ place: Int, _ body: (UnsafePointer<UInt8>) -> Result) -> Result {
-    unsafe body(UnsafePointer((memory + place * SecretBytes.length).assumingMemoryBound(to: UInt8.self)))
+  func withBytes<Result>(_ slot: Int, _ body: (UnsafePointer<UInt8>) -> Result) -> Result {
+    unsafe body(UnsafePointer((memory + slot * SecretBytes.length).assumingMemoryBound(to: UInt8.self)))
   }
 
   /// Changes a slot. The other slots can be read meanwhile.
-  private func change(_ place: Int, _ body: (UnsafeMutableRawPointer) -> Void) {
+  private func change(_ slot: Int, _ body: (UnsafeMutableRawPointer) -> Void) {
     unsafe sodium_mprotect_readwrite(memory)
-    unsafe body(memory + place * SecretBytes.length)
+    unsafe body(memory + slot * SecretBytes.length)
     unsafe sodium_mprotect_readonly(memory)
   }
 }

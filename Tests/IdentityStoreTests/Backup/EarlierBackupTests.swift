@@ -43,7 +43,7 @@ struct EarlierBackupTests {
     var previous: [UInt8] = []
     for (place, (kind, values)) in records.enumerated() {
       let associated = BackupFormat.associated(
-        place: Int64(place), isLast: place == records.count - 1, behind: previous[...])
+        index: Int64(place), isLast: place == records.count - 1, behind: previous[...])
       previous = cipher.encrypt(Authenticator.message(values, behind: kind.rawValue), with: associated)
       bytes += (0..<BackupFormat.lengthSize).map { UInt8(truncatingIfNeeded: previous.count >> (8 * $0)) } + previous
     }

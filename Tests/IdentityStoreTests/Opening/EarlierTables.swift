@@ -27,7 +27,7 @@ enum EarlierTables {
     _ version: Int64, _ ledger: inout Ledger, _ database: borrowing Database, _ authenticator: borrowing Authenticator
   ) throws(DatabaseError) {
     let tables = Schema.records.map { $0.table }.filter { $0.since <= version }
-    ledger.row.digests.keepTables(1 + (tables.map(\.place).max() ?? 0))
+    ledger.row.digests.keepTables(1 + (tables.map(\.digestIndex).max() ?? 0))
     for type in Schema.records where version >= 3 || type.table.name != AppRecord.table.name {
       try write(type, in: version, &ledger, database, authenticator)
     }
@@ -53,7 +53,7 @@ enum EarlierTables {
       record.visit(&fields)
       digest.add(try insert(&fields.row, table.name, ledger, database, authenticator))
     }
-    ledger.row.digests[table.place] = digest
+    ledger.row.digests[table.digestIndex] = digest
   }
 
   /// Writes the tables that differ in version 2, and drops those that it lacks.
@@ -75,10 +75,10 @@ enum EarlierTables {
     if let day = registry.day {
       let values: [Value] = [.text([]), .integer(day.day), .integer(day.date.number)]
       let proof = try insert(values, "app_use", ledger, database, authenticator)
-      ledger.row.digests.add(proof, at: AppUseRecord.table.place)
+      ledger.row.digests.add(proof, at: AppUseRecord.table.digestIndex)
     }
-    ledger.row.digests[AppRecord.table.place] = apps
-    ledger.row.digests[FleetRecord.table.place] = fleet
+    ledger.row.digests[AppRecord.table.digestIndex] = apps
+    ledger.row.digests[FleetRecord.table.digestIndex] = fleet
   }
 
   /// Writes the table of events of version 1, and drops the tables that version 1 lacks.
@@ -96,7 +96,7 @@ enum EarlierTables {
       """)
     var digest = Digest()
     for event in events { digest.add(try insert(event.columns, "event", ledger, database, authenticator)) }
-    ledger.row.digests[EventBatch.table.place] = digest
+    ledger.row.digests[EventBatch.table.digestIndex] = digest
   }
 
   /// Returns the columns of an app until version 2.
