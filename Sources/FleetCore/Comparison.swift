@@ -122,7 +122,7 @@ extension Member {
   /// Takes the summary of another device.
   mutating func heardDigest(_ message: SignedMessage, _ actions: inout [Action]) {
     guard message.body.author != membership.device else { return }
-    guard isOfMemberOrUnknown(message, &actions), roster.record(of: message.body.author) != nil else { return }
+    guard case .member? = author(of: message, &actions) else { return }
     guard let other = message.body.fields[.digest].flatMap({ RosterDigest($0) }) else {
       return actions.append(.dropped(.fields))
     }

@@ -23,8 +23,8 @@ struct Presences: Sendable {
     func isOfRun(of message: SignedMessage) -> Bool { run == message.body.run && signer == message.signer }
   }
 
-  /// What each device told in the run of its record, and in another one. A broker keeps no order between topics, so a
-  /// presence may overtake the record of its run.
+  /// The last presences of each device: that in the run of its record, and that in another run. A broker keeps no order
+  /// between topics, so a presence may overtake the record of its run.
   private var known: [DeviceTag: [Told]] = [:]
   private var connections: UInt64 = 0
   private var told: UInt64 = 0
@@ -152,25 +152,37 @@ extension Member {
   /// Takes a presence, or the question which devices are connected.
   mutating func heardPresence(_ topic: MessageTopic, _ message: SignedMessage, _ actions: inout [Action]) {
     guard hasPresence, message.body.author != membership.device else { return }
-    // A device that has not seen the record of another one believes the other one later.
-    guard isOfMemberOrUnknown(message, &actions) else { return }
+    guard let author = author(of: message, &actions) else { return }
     // A broker may show the messages of an earlier epoch.
     guard message.epoch == epoch.number else { return actions.append(.dropped(.epoch)) }
     guard let tag = topic.tag else { return presences.plan(&actions) }
-    presences.heard(message, at: tag, roster.record(of: message.body.author))
+    presences.heard(message, at: tag, author.record)
   }
 
-  /// Returns whether a device says something about itself that is believed, now or once its record has arrived.
+  /// Returns the author of a message about the author; nil if the author is not believed.
   ///
-  /// A message of a removed device, or with another key than that of the record, is counted as dropped. A message of a
-  /// device that nothing is known about is not: a broker keeps no order between topics, so a new device's message may
-  /// overtake its record.
-  func isOfMemberOrUnknown(_ message: SignedMessage, _ actions: inout [Action]) -> Bool {
-    let author = message.body.author
-    let record = roster.record(of: author)
-    let isBelieved = record.map { $0.signer == message.signer } ?? !roster.isKnown(author)
-    if isBelieved, author == message.body.subject { return true }
+  /// A message of a removed device, or with another key than that of the record, is counted as dropped. A message of an
+  /// unknown device is not: a broker keeps no order between topics, so a new device's message may overtake its record.
+  func author(of message: SignedMessage, _ actions: inout [Action]) -> Author? {
+    let device = message.body.author
+    if device == message.body.subject {
+      if let record = roster.record(of: device) {
+        if record.signer == message.signer { return .member(record) }
+      } else if !roster.isKnown(device) {
+        return .unknown
+      }
+    }
     actions.append(.dropped(.author))
-    return false
+    return nil
   }
+}
+
+/// The author of a message that the broker does not keep.
+enum Author {
+  /// A device with this record, whose key has signed the message.
+  case member(SignedMessage)
+  /// A device of which nothing has arrived yet.
+  case unknown
+
+  var record: SignedMessage? { if case .member(let record) = self { record } else { nil } }
 }

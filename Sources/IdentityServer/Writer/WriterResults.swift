@@ -57,7 +57,9 @@ extension WriterReport {
         start = end
       }
       for end in ends where max(end.changes - start.changes, end.outcomes - start.outcomes) >= length { cut(to: end) }
-      cut(to: End(changes: changes.count, outcomes: outcomes.count))
+      if start.changes < changes.count || start.outcomes < outcomes.count {
+        cut(to: End(changes: changes.count, outcomes: outcomes.count))
+      }
       return pieces
     }
   }
