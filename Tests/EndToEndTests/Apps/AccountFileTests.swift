@@ -13,14 +13,7 @@ import Testing
     let manifests = daemon.folder.appending(path: "apps")
     try FileManager.default.createDirectory(at: manifests, withIntermediateDirectories: true)
     try Data("[App]\nVendor=org.example\nUser=greeter\n".utf8).write(to: manifests.appending(path: "greeter.app"))
-    let upper = daemon.folder.appending(path: "upper").path
-    // On a tmpfs: the upper folder of an overlay cannot be on an overlay.
-    let script =
-      "mkdir \(upper) && mount -t tmpfs tmpfs \(upper) && mkdir \(upper)/1 \(upper)/2 && "
-      + "mount -t overlay overlay -o lowerdir=/etc,upperdir=\(upper)/1,workdir=\(upper)/2 /etc && exec \"$@\""
-    try daemon.start(
-      through: ["unshare", "--mount", "sh", "-c", script, "-"],
-      configuration: "[Apps]\nDirectories=\(manifests.path)\n")
+    try daemon.start(through: daemon.privateEtc(), configuration: "[Apps]\nDirectories=\(manifests.path)\n")
   }
 
   /// Gives the user named greeter another ID, in the way of useradd(8): a new file takes the place of the former one.

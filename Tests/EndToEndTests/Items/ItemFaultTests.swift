@@ -9,20 +9,20 @@ enum Fault {
   /// - Parameters:
   ///   - fault: the fault, in the syntax of strace's `inject=`.
   ///   - file: the name of the file in the state directory to which the faulty calls refer. Nil for calls on any file.
-  ///   - calls: the name of a further system call that is recorded.
-  ///   - record: the file for the record.
+  ///   - record: a further system call, and the file for a record of these calls.
   static func inject(
-    _ fault: String, on file: String? = nil, into daemon: DaemonUnderTest, recording calls: String? = nil,
-    in record: URL? = nil, _ body: () throws -> Void
+    _ fault: String, on file: String? = nil, into daemon: DaemonUnderTest,
+    recording record: (call: String, file: URL)? = nil, _ body: () throws -> Void
   ) throws {
+    let calls = String(fault.prefix { $0 != ":" }) + (record.map { ",\($0.call)" } ?? "")
+
     let tracer = Process()
     tracer.executableURL = URL(filePath: "/usr/bin/env")
     // A call names the file by its full path or by its name in the folder.
     let path = file.map { ["-P", daemon.state.appending(path: $0).path, "-P", $0] } ?? []
     tracer.arguments =
       ["strace", "-f", "-p", "\(daemon.process.processIdentifier)"] + path
-      + ["-e", "trace=\(([fault.split(separator: ":")[0]] + (calls.map { [$0[...]] } ?? [])).joined(separator: ","))"]
-      + ["-e", "inject=\(fault)"] + (record.map { ["-o", $0.path] } ?? [])
+      + ["-e", "trace=\(calls)", "-e", "inject=\(fault)"] + (record.map { ["-o", $0.file.path] } ?? [])
     let said = Pipe()
     tracer.standardError = said
     try tracer.runUnmasked()

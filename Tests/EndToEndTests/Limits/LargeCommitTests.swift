@@ -13,7 +13,7 @@ import Testing
     let record = daemon.folder.appending(path: "record")
     // The transaction with the first renewals waits for the disk. The others become one transaction, because only one
     // user is connected when they come.
-    try Fault.inject("fdatasync:delay_enter=2000000", into: daemon, recording: "sendto", in: record) { () throws in
+    try Fault.inject("fdatasync:delay_enter=2000000", into: daemon, recording: ("sendto", record)) { () throws in
       for client in clients { try client.send(String(repeating: "renew device\n", count: Self.renewals)) }
       // Answered after the renewals have come in, since the loop takes in all events before it answers a new user.
       let other = try PeerConnection(65_534, of: daemon)

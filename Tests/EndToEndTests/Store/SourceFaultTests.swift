@@ -5,16 +5,6 @@ import Testing
 /// Faults of the machine-id and of the kernel's random numbers.
 @Suite(.enabled(if: isRoot, "a machine-id of one's own needs a mount"), .serialized, .tags(.plain))
 struct SourceFaultTests {
-  /// Returns a wrapper that gives the daemon a private /etc, which a script changes.
-  private func etc(_ daemon: DaemonUnderTest, _ script: String) throws -> [String] {
-    let upper = daemon.folder.appending(path: "upper").path
-    // On a tmpfs: the upper folder of an overlay cannot be on an overlay, and the folder for temporary files may be.
-    let mount =
-      "mkdir -p \(upper); mount -t tmpfs tmpfs \(upper); mkdir \(upper)/1 \(upper)/2; "
-      + "mount -t overlay overlay -o lowerdir=/etc,upperdir=\(upper)/1,workdir=\(upper)/2 /etc && { \(script); } && exec \"$@\""
-    return ["unshare", "--mount", "sh", "-c", mount, "-"]
-  }
-
   @Test(arguments: [
     ("rm /etc/machine-id", "random"), ("rm /etc/machine-id; mkdir /etc/machine-id", "random"),
     ("rm /etc/machine-id; ln -s nowhere /etc/machine-id", "random"), (": > /etc/machine-id", "random"),
@@ -30,12 +20,12 @@ struct SourceFaultTests {
     script: String, origin: String
   ) throws {
     let daemon = try DaemonUnderTest()
-    try daemon.start(through: etc(daemon, script))
+    try daemon.start(through: daemon.privateEtc(script))
     let answer = try daemon.ask("get device")
     #expect(answer.hasSuffix("origin=\(origin)"), "\(answer) \(daemon.log)")
     let device = try daemon.uuid("get device")
     daemon.end()
-    try daemon.start(through: etc(daemon, script))
+    try daemon.start(through: daemon.privateEtc(script))
     #expect(try daemon.uuid("get device") == device)
     #expect(try daemon.client().statusValue("store") == "ok")
     daemon.end()
@@ -48,7 +38,7 @@ struct SourceFaultTests {
     try FileManager.default.setAttributes([.ownerAccountID: 65_534], ofItemAtPath: daemon.folder.path)
     let script = "chmod 0000 /etc/machine-id"
     let user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
-    try daemon.start(through: etc(daemon, script) + user)
+    try daemon.start(through: daemon.privateEtc(script) + user)
     #expect(try daemon.ask("get device").hasSuffix("origin=random"))
     try daemon.waitForLog("Permission denied")
   }

@@ -5,49 +5,13 @@ import Testing
 /// Faults of the disk under a running daemon, which strace injects into the daemon's system calls.
 @Suite(.enabled(if: isRoot, "attaching to the daemon needs root"), .serialized, .tags(.threads)) struct StoreFaultTests
 {
-  /// Makes calls of the daemon fail while the body runs: all calls of one kind, or only those on one of its files.
-  private func withFault(_ fault: String, on file: String? = nil, _ daemon: DaemonUnderTest, _ body: () throws -> Void)
-    throws
-  {
-    let call = fault.split(separator: ":")[0]
-    let tracer = Process()
-    tracer.executableURL = URL(filePath: "/usr/bin/env")
-    let path = file.map { ["-P", daemon.state.appending(path: $0).path] } ?? []
-    tracer.arguments =
-      ["strace", "-f", "-p", "\(daemon.process.processIdentifier)", "-e", "trace=\(call)", "-e", "inject=\(fault)"]
-      + path
-    let said = Pipe()
-    tracer.standardError = said
-    try tracer.runUnmasked()
-    var text = ""
-    while !text.contains("attached") {
-      let data = said.fileHandleForReading.availableData
-      guard !data.isEmpty else { throw Failure("strace could not attach: \(text)") }
-      text += String(decoding: data, as: UTF8.self)
-    }
-    // strace reports each thread as it attaches, and may attach to the last one a moment later.
-    while tracer.isRunning, try isUntraced(daemon) { usleep(1_000) }
-    said.fileHandleForReading.readabilityHandler = { _ = $0.availableData }
-    try body()
-    tracer.interrupt()
-    tracer.waitUntilExit()
-    said.fileHandleForReading.readabilityHandler = nil
-  }
-
-  private func isUntraced(_ daemon: DaemonUnderTest) throws -> Bool {
-    let tasks = "/proc/\(daemon.process.processIdentifier)/task"
-    return try FileManager.default.contentsOfDirectory(atPath: tasks).contains { task in
-      try String(contentsOfFile: "\(tasks)/\(task)/status", encoding: .utf8).contains("TracerPid:\t0\n")
-    }
-  }
-
   @Test(arguments: ["fdatasync:error=EIO", "pwrite64:error=EIO"])
   func `rows 3 and 4: a failed commit is refused, and so are later ones until the store is rewritten`(
     fault: String
   ) throws {
     let daemon = try DaemonUnderTest().start()
     let device = try daemon.uuid("get device")
-    try withFault(fault, daemon) { () throws in
+    try Fault.inject(fault, into: daemon) { () throws in
       // The failed commit may be on the disk all the same.
       #expect(try daemon.ask("get installation").hasPrefix("ERR unknown "))
       #expect(try daemon.uuid("get device") == device)
@@ -67,7 +31,7 @@ import Testing
   @Test func `row 1: a full disk is reported, and changes work once there is room`() throws {
     let daemon = try DaemonUnderTest().start()
     let device = try daemon.uuid("get device")
-    try withFault("pwrite64:error=ENOSPC", daemon) { () throws in
+    try Fault.inject("pwrite64:error=ENOSPC", into: daemon) { () throws in
       #expect(try daemon.ask("get installation").hasPrefix("ERR no-space "))
       #expect(try daemon.uuid("get device") == device)
     }
@@ -150,7 +114,7 @@ import Testing
   @Test func `row 7: reads are served while a commit waits for a slow disk`() throws {
     let daemon = try DaemonUnderTest().start()
     let device = try daemon.uuid("get device")
-    try withFault("fdatasync:delay_enter=2000000", daemon) { () throws in
+    try Fault.inject("fdatasync:delay_enter=2000000", into: daemon) { () throws in
       let waiting = try daemon.client()
       try waiting.send("get installation\nping\n")
       for _ in 0..<100 { #expect(try daemon.uuid("get device") == device) }
@@ -163,7 +127,7 @@ import Testing
   @Test func `row 3: a failing checkpoint stops acknowledgements and loses none that were given`() throws {
     let daemon = try DaemonUnderTest().start(configuration: "[Store]\nCheckpointSize=64K\n")
     var told: [Int: String] = [:]
-    try withFault("fdatasync:error=EIO", on: "identityd.db", daemon) { () throws in
+    try Fault.inject("fdatasync:error=EIO", on: "identityd.db", into: daemon) { () throws in
       // Each installation is a commit of a few pages. After some of them, a checkpoint is due.
       for user in 30_000..<30_060 {
         let answer = try identityctl(daemon, "get", "installation", asUser: user)
