@@ -93,10 +93,18 @@ enum FleetProgram {
     let loop = try EventLoop()
     var entropy = Entropy()
     let run = Run(high: try entropy.next(), low: try entropy.next())
-    let service = try Service(
-      loop, DaemonSocket(options.daemon), run, configuration, credentials, log
-    ) {
-      ServiceManager.notify(["READY=1"])
+    let settings = ServiceSettings(
+      daemon: DaemonSocket(options.daemon), run: run, configuration: configuration, credentials: credentials, log: log)
+    let service = try ServiceThread(loop, settings) { notice in
+      switch notice {
+      case .ready: ServiceManager.notify(["READY=1"])
+      case .alive: ServiceManager.notify(["WATCHDOG=1"])
+      case .ended(nil): loop.exit(status: ExitStatus.success.rawValue)
+      case .ended(let reason?):
+        log.fail(reason)
+        ServiceManager.notify(["STATUS=\(reason)"])
+        loop.exit(status: ExitStatus.failure.rawValue)
+      }
     }
     let runtime = Environment["RUNTIME_DIRECTORY"]?.split(separator: ":").first.map(String.init)
     let control = try ControlSocket(
@@ -109,7 +117,6 @@ enum FleetProgram {
           ServiceManager.notify(["STOPPING=1"])
           service.stop()
           control.close()
-          loop.exit(status: ExitStatus.success.rawValue)
         })
     }
     sources.append(
@@ -122,23 +129,27 @@ enum FleetProgram {
         } catch {
           let reason = (error as? Failure)?.reason ?? "\(error)"
           log.warn("configuration refused, the previous one stays in force: \(reason)")
+          ServiceManager.notify(["READY=1"])
         }
-        ServiceManager.notify(["READY=1"])
       })
-    let watchdog = try ServiceManager.watchdogMicroseconds().map { try Watchdog(loop, interval: $0) }
+    let watchdog = try ServiceManager.watchdogMicroseconds().map {
+      try Watchdog(loop, interval: $0) { service.sendHeartbeat() }
+    }
     let status = try withExtendedLifetime((service, control, sources, watchdog)) { try loop.run() }
+    service.join()
     BrokerConnection.waitForEnds()
     return status
   }
 }
 
-/// The notifications to the service manager's watchdog, sent three times in each interval.
+/// The heartbeats for the service manager's watchdog, three in each interval. Each is a sign of life of this loop and, once
+/// it is returned, of the service's.
 private final class Watchdog {
   private var timer: EventSource?
 
-  init(_ loop: EventLoop, interval: UInt64) throws(SystemdError) {
+  init(_ loop: EventLoop, interval: UInt64, beat: @escaping () -> Void) throws(SystemdError) {
     timer = try loop.timer(after: 0) { [unowned self] in
-      ServiceManager.notify(["WATCHDOG=1"])
+      beat()
       timer?.arm(after: interval / 3)
     }
   }

@@ -19,7 +19,7 @@ final class FleetControlTarget: FuzzTarget {
   private func take(_ line: [UInt8]) throws {
     let refusal: Refusal
     do throws(Refusal) {
-      _ = try ControlRequest(parsing: line)
+      _ = try ControlLine(parsing: line)
       return
     } catch {
       refusal = error

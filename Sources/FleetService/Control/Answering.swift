@@ -42,8 +42,6 @@ struct Answering {
   let hasPassword: Bool
   /// Whether this device uses a former password of its account.
   let hasFormerPassword: Bool
-  /// The state of the service.
-  let rows: [(name: String, value: String)]
 
   /// Carries out a request.
   func carryOut(_ request: ControlRequest) throws(DaemonFault) -> (Reply, Consequence) {
@@ -103,13 +101,7 @@ struct Answering {
       try requirePresence()
       return (.done, .take(.askWho))
     case .peers: return (peers, .none)
-    case .help, .readReports, .reports, .tryBrokers, .triedBrokers: return (.done, .askAside)
-    case .status:
-      for (name, value) in rows {
-        reply.row()
-        reply.attribute(name, .string(value))
-      }
-      reply.ok()
+    case .readReports, .reports, .tryBrokers, .triedBrokers: return (.done, .askAside)
     case .credentials(let isPrevious):
       let account = try requireAccount()
       let passwords = account.passwordEpochs.map(account.seal.account.brokerPassword)

@@ -6,20 +6,37 @@ import Systemd
 
 /// A connection of an admin at the control socket.
 final class ControlConnection {
+  /// A number that identifies a connection. Numbers are never reused.
+  typealias Number = UInt64
+
+  /// The watch of the socket.
+  enum Watch {
+    /// Input wakes the loop.
+    case input(EventSource)
+    /// The service carries out a request, or the process that connected has ended: nothing is read in the meantime, or all
+    /// of it at once.
+    case none
+    /// The connection has ended.
+    case ended
+  }
+
+  let number: Number
   let socket: Descriptor
   /// The principal that the connection is charged to.
   let principal: Principal
   /// A pidfd of the process that connected.
   let process: Descriptor
-  /// The watch of the socket; nil once the connection has ended.
-  var source: EventSource?
-  /// The watch of the process; see ``ControlSocket``.
+  var watch = Watch.none
+  /// The watch of the process, until it has ended.
   var end: EventSource?
   private(set) var session = Session()
   /// Input that was received and not carried out yet.
   private var input: [UInt8] = []
 
-  init(_ socket: consuming Descriptor, _ principal: Principal, _ process: consuming Descriptor) {
+  init(
+    _ number: Number, _ socket: consuming Descriptor, _ principal: Principal, _ process: consuming Descriptor
+  ) {
+    self.number = number
     self.socket = socket
     self.principal = principal
     self.process = process
@@ -27,11 +44,17 @@ final class ControlConnection {
 
   deinit { input.wipe() }
 
+  /// Whether the connection has not ended.
+  var isOpen: Bool { if case .ended = watch { false } else { true } }
+
+  /// Whether the service carries out a request.
+  var isWaiting: Bool { session.isAtWriter }
+
   /// Receives available bytes into the front of a buffer, which the caller wipes, and keeps those that count.
   ///
   /// - Returns: whether bytes or the end of the input were there.
   func receive(through buffer: inout [UInt8]) -> Bool {
-    guard session.reading.mayGoOn else { return false }
+    guard !isWaiting, session.reading.mayGoOn else { return false }
     let received: Int?
     do throws(SystemError) {
       received = try socket.receive(into: &buffer)
@@ -49,11 +72,18 @@ final class ControlConnection {
     return true
   }
 
-  /// Returns the next step in the input.
+  /// Returns the next step in the input. The service carries out one request of a connection at a time.
   func next() -> Session.Step {
     let input = input
-    return session.next(in: input.span, from: 0, limit: ControlSocket.longestLine, true)
+    let hasRoom = session.takesRequest(most: 1)
+    return session.next(in: input.span, from: 0, limit: ControlSocket.longestLine, hasRoom)
   }
+
+  /// Notes that the service carries out a request.
+  func beginRequest() { session.sendJob(last: nil) }
+
+  /// Notes that the service has answered.
+  func finishRequest() { session.finishJob() }
 
   /// Removes the input in front of an index, and returns the bytes of a range of it. No other copy of them remains,
   /// because they may be an invitation.
@@ -96,6 +126,7 @@ struct ControlConnections {
   }()
 
   private var all: [ControlConnection] = []
+  private var lastNumber: ControlConnection.Number = 0
   private var counts: [Principal: Int] = [:]
 
   /// Refuses a further connection that the bounds forbid.
@@ -115,10 +146,20 @@ struct ControlConnections {
     guard own < share else { throw .busy("\(peer) has \(own) connections and may have no more now") }
   }
 
+  /// The connection with a number; nil if it has ended.
+  subscript(_ number: ControlConnection.Number) -> ControlConnection? { all.first { $0.number == number } }
+
   /// Adds a connection.
-  mutating func insert(_ connection: ControlConnection) {
+  ///
+  /// - Parameter process: a pidfd of the process that connected.
+  mutating func insert(
+    _ socket: consuming Descriptor, _ principal: Principal, _ process: consuming Descriptor
+  ) -> ControlConnection {
+    lastNumber += 1
+    let connection = ControlConnection(lastNumber, socket, principal, process)
     all.append(connection)
-    counts[connection.principal, default: 0] += 1
+    counts[principal, default: 0] += 1
+    return connection
   }
 
   /// Removes a connection. A connection that was removed before is left alone.

@@ -5,10 +5,8 @@ import IdentityCore
 import IdentityWire
 import LinuxSystem
 
-/// A request of an admin to the service, in the line protocol of identityd.
-enum ControlRequest {
-  /// Shows the verbs that begin with these words.
-  case help([Text])
+/// A request of an admin to the service.
+enum ControlRequest: Sendable {
   /// Makes an account, and this device its first member.
   case create(Text)
   /// Takes this device out of its account.
@@ -23,8 +21,6 @@ enum ControlRequest {
   case rotate(without: [UUID])
   /// Joins an account by an invitation.
   case join(Secret)
-  /// Shows the state of the service.
-  case status
   /// Shows the user and the password of the account at a broker, or those of before the last rotation.
   case credentials(isPrevious: Bool)
   /// Reads the messages at the broker.
@@ -44,6 +40,19 @@ enum ControlRequest {
   /// Shows the public proof keys of the next devices, in the order of their identifiers.
   case proofKeys(after: UUID?)
 
+  /// The answer: a reply, and the secret in it.
+  typealias Answer = (reply: Reply, secret: Secret?)
+}
+
+/// A line of an admin, in the line protocol of identityd.
+enum ControlLine {
+  /// Shows the verbs that begin with these words.
+  case help([Text])
+  /// Shows the state of the service.
+  case status
+  /// Has the service carry out a request.
+  case request(ControlRequest)
+
   /// Reads a line without its line feed.
   init(parsing line: [UInt8]) throws(Refusal) {
     var parser = WordParser()
@@ -61,42 +70,42 @@ enum ControlRequest {
     }
     switch verb {
     case .help: self = .help(arguments.operands)
-    case .create: self = .create(try arguments.name(arguments.operands[0], named: "NAME"))
+    case .status: self = .status
+    case .create: self = .request(.create(try arguments.name(arguments.operands[0], named: "NAME")))
     case .join:
       if let meeting = try secret("meeting") {
-        self = .joinWithCode(meeting)
+        self = .request(.joinWithCode(meeting))
       } else if let data = try secret("data") {
-        self = .join(data)
+        self = .request(.join(data))
       } else {
         throw arguments.combination("data= or meeting= is required")
       }
-    case .invite: self = try secret("meeting").map { .inviteWithCode($0) } ?? .invite
+    case .invite: self = .request(try secret("meeting").map { .inviteWithCode($0) } ?? .invite)
     case .rotate:
       let removed = arguments["without"].map { "\($0)" } ?? ""
-      self = .rotate(
-        without: try removed.split(separator: ",").map { (word) throws(Refusal) in
-          guard let device = UUID(Text(String(word))) else { throw .invalidUUID(Text(String(word))) }
-          return device
-        })
-    case .leave: self = .leave
-    case .status: self = .status
-    case .credentials: self = .credentials(isPrevious: try arguments.flag("previous"))
-    case .sync: self = .sync
-    case .who: self = .who
-    case .peers: self = .peers
-    case .proofKeys: self = .proofKeys(after: try arguments.uuid(named: "after"))
+      let devices = try removed.split(separator: ",").map { (word) throws(Refusal) in
+        guard let device = UUID(Text(String(word))) else { throw .invalidUUID(Text(String(word))) }
+        return device
+      }
+      self = .request(.rotate(without: devices))
+    case .leave: self = .request(.leave)
+    case .credentials: self = .request(.credentials(isPrevious: try arguments.flag("previous")))
+    case .sync: self = .request(.sync)
+    case .who: self = .request(.who)
+    case .peers: self = .request(.peers)
+    case .proofKeys: self = .request(.proofKeys(after: try arguments.uuid(named: "after")))
     case .reports:
       if let number = try arguments.number("reading", in: 0...Int.max) {
-        self = .reports(UInt64(number))
+        self = .request(.reports(UInt64(number)))
       } else {
         let site = try arguments.required("site")
         guard let reader = ReaderID(hexadecimal: "\(site)") else {
           throw arguments.notAllowed("site", site, "32 hexadecimal digits")
         }
-        self = .readReports(reader)
+        self = .request(.readReports(reader))
       }
-    case .tryBrokers: self = .tryBrokers
-    case .triedBrokers: self = .triedBrokers
+    case .tryBrokers: self = .request(.tryBrokers)
+    case .triedBrokers: self = .request(.triedBrokers)
     }
   }
 

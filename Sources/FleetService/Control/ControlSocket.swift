@@ -8,8 +8,8 @@ package import Systemd
 
 /// The socket on which admins use the service. Requests and answers are lines, as those of identityd.
 ///
-/// The peers are attested as those of identityd, and a connection is the same state machine, ``Session``. An answer
-/// fits into the socket of a client that reads its answers.
+/// The peers are attested as those of identityd, and a connection is the same state machine, ``Session``, with the service
+/// in the place of the writer. An answer fits into the socket of a client that reads its answers.
 package final class ControlSocket {
   /// The maximum length of a line in bytes, including its line feed: an invitation in Base64 fits.
   static let longestLine = 8_192
@@ -18,7 +18,7 @@ package final class ControlSocket {
   private let listener: Descriptor
   private let path: String
   private let made: FileStatus?
-  private let service: Service
+  private let service: ServiceThread
   private let rules: AttestationRules
   /// The watch of the listening socket; nil while accepting is paused.
   private var source: EventSource?
@@ -36,7 +36,7 @@ package final class ControlSocket {
   /// - Parameters:
   ///   - adminGroup: the group whose members may use the socket, besides root and the user of this process.
   ///   - service: carries out the requests.
-  package init(_ loop: EventLoop, path: String, adminGroup: UInt32?, _ service: Service) throws {
+  package init(_ loop: EventLoop, path: String, adminGroup: UInt32?, _ service: ServiceThread) throws {
     if let end = path.lastIndex(of: "/"), end != path.startIndex {
       try Folder.create(path: String(path[..<end]), mode: 0o755)
     }
@@ -50,6 +50,7 @@ package final class ControlSocket {
     settings.adminGroup = adminGroup
     rules = try AttestationRules(settings)
     try watch()
+    service.answer = { [unowned self] in answer($0, to: $1) }
   }
 
   /// Removes the socket.
@@ -91,15 +92,24 @@ package final class ControlSocket {
       Self.send(to: socket) { error.append(to: &$0) }
       return
     }
-    let connection = ControlConnection(socket, attested.peer.held.principal, attested.intoProcess())
-    connections.insert(connection)
+    let connection = connections.insert(socket, attested.peer.held.principal, attested.intoProcess())
     do throws(SystemdError) {
-      connection.source = try loop.watch(readable: connection.socket.number) { [unowned self, unowned connection] in
-        serve(connection)
-      }
       connection.end = try loop.watch(readable: connection.process.number) { [unowned self, unowned connection] in
         finish(connection)
       }
+    } catch {
+      return end(connection)
+    }
+    watchInput(of: connection)
+  }
+
+  private func watchInput(of connection: ControlConnection) {
+    do throws(SystemdError) {
+      connection.watch = .input(
+        try loop.watch(readable: connection.socket.number) { [unowned self, unowned connection] in
+          receive(from: connection)
+          goOn(with: connection)
+        })
     } catch {
       // Without a source, nobody would read the connection or learn of its end.
       end(connection)
@@ -130,27 +140,41 @@ package final class ControlSocket {
 
   // MARK: Requests
 
-  /// Reads once, and carries out the requests that are complete.
+  /// Reads once.
   ///
   /// - Returns: whether there may be more to read.
   @discardableResult
-  private func serve(_ connection: ControlConnection) -> Bool {
+  private func receive(from connection: ControlConnection) -> Bool {
     var chunk = [UInt8](repeating: 0, count: Self.longestLine)
     defer { chunk.wipe() }
-    guard connection.source != nil, connection.receive(through: &chunk) else { return false }
+    return connection.receive(through: &chunk)
+  }
+
+  /// Goes on with a connection as far as its input and the service allow.
+  private func goOn(with connection: ControlConnection) {
     carryOut(connection)
-    conclude(connection)
-    return connection.source != nil
+    if connection.session.reading.isOfEndedProcess {
+      // No event comes for the input of an ended process. Requests that it has sent are still carried out.
+      while connection.isOpen, receive(from: connection) { carryOut(connection) }
+      conclude(connection)
+      if !connection.isWaiting { end(connection) }
+    } else {
+      conclude(connection)
+    }
+    guard connection.isOpen else { return }
+    // Input that is not read would wake the loop again and again.
+    if connection.isWaiting || connection.end == nil { return connection.watch = .none }
+    if case .none = connection.watch { watchInput(of: connection) }
   }
 
   private func carryOut(_ connection: ControlConnection) {
     // A client that does not read its answers is not served any more.
-    while connection.source != nil, !connection.session.isDraining {
+    while connection.isOpen, !connection.session.isDraining {
       switch connection.next() {
       case .carryOut(let line, let next):
         var request = connection.take(line, upTo: next)
         defer { request.wipe() }
-        if !request.isEmpty { reply(to: request, on: connection) }
+        if !request.isEmpty { carryOut(request, on: connection) }
       case .refuse(let refusal):
         send(connection) { refusal.append(to: &$0) }
         return
@@ -161,7 +185,7 @@ package final class ControlSocket {
 
   /// Ends a turn of a connection.
   private func conclude(_ connection: ControlConnection) {
-    guard connection.source != nil else { return }
+    guard connection.isOpen else { return }
     switch connection.session.conclusion(hasUnsentOutput: false, hasMoreWork: false, stop: .running) {
     case .refuseOrphan:
       connection.close()
@@ -173,20 +197,41 @@ package final class ControlSocket {
     }
   }
 
-  private func reply(to line: [UInt8], on connection: ControlConnection) {
+  /// Answers a request, or leaves it to the service.
+  private func carryOut(_ line: [UInt8], on connection: ControlConnection) {
     do throws(Refusal) {
-      let (reply, secret) = try service.answer(to: try ControlRequest(parsing: line))
-      send(connection) { line in
-        guard let secret else { return reply.append(to: &line) }
-        // In front of the other attributes, and straight into the line, so that no other text has the secret.
-        var final: [UInt8] = []
-        reply.append(to: &final)
-        line += Array("OK data=".utf8)
-        secret.withBytes { Base64Text.append($0, to: &line) }
-        line += final.dropFirst(2)
+      switch try ControlLine(parsing: line) {
+      case .help(let words): send(try ControlVerb.help(words), on: connection)
+      case .status: send(try service.state.reply(), on: connection)
+      case .request(let request):
+        connection.beginRequest()
+        service.carryOut(request, of: connection.number)
       }
     } catch {
       send(connection) { error.append(to: &$0) }
+    }
+  }
+
+  /// Sends an answer of the service, and goes on with the connection. The client may have gone.
+  private func answer(_ result: Result<ControlRequest.Answer, Refusal>, to number: ControlConnection.Number) {
+    guard let connection = connections[number] else { return }
+    connection.finishRequest()
+    switch result {
+    case .success(let (reply, secret)): send(reply, secret, on: connection)
+    case .failure(let refusal): send(connection) { refusal.append(to: &$0) }
+    }
+    goOn(with: connection)
+  }
+
+  private func send(_ reply: Reply, _ secret: Secret? = nil, on connection: ControlConnection) {
+    send(connection) { line in
+      guard let secret else { return reply.append(to: &line) }
+      // In front of the other attributes, and straight into the line, so that no other text has the secret.
+      var final: [UInt8] = []
+      reply.append(to: &final)
+      line += Array("OK data=".utf8)
+      secret.withBytes { Base64Text.append($0, to: &line) }
+      line += final.dropFirst(2)
     }
   }
 
@@ -208,16 +253,15 @@ package final class ControlSocket {
     return (try? socket.send(line)) == line.count
   }
 
-  /// Ends a connection whose process has exited. Requests that the process sent are still carried out.
+  /// Ends a connection whose process has exited, once its requests are carried out.
   private func finish(_ connection: ControlConnection) {
+    connection.end = nil
     connection.endProcess()
-    while serve(connection) {}
-    conclude(connection)
-    end(connection)
+    goOn(with: connection)
   }
 
   private func end(_ connection: ControlConnection) {
-    connection.source = nil
+    connection.watch = .ended
     connection.end = nil
     connections.remove(connection)
   }

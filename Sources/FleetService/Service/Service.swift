@@ -1,19 +1,21 @@
 import FleetCore
 import FleetSeal
-package import FleetWire
-package import IdentityClient
+import FleetWire
+import IdentityClient
 import IdentityCore
 import IdentityWire
 import LinuxSystem
 import Mosquitto
-package import Systemd
+import Systemd
 
 /// The service of the fleet: carries inputs to the rules, and their actions to identityd and the broker.
 ///
 /// The service keeps no state on the disk: identityd commits each fact that a later run needs, before anything follows
 /// from the fact. So the service treats the end of its connection with identityd and another device identifier like a
 /// start.
-package final class Service {
+///
+/// A turn waits for the answers of identityd, so the service runs on a thread of its own; see ``ServiceThread``.
+final class Service {
   let loop: EventLoop
   let log: ServiceLog
   private let credentials: Credentials
@@ -28,24 +30,24 @@ package final class Service {
   private var storing = Storing()
   var meetings: Meetings
   var offering: Offering
-  var report = StatusReport()
+  var report: StatusReport
 
   /// Creates the service, which connects to identityd as soon as the loop runs.
   ///
-  /// - Parameter ready: called once identityd has answered.
-  package init(
-    _ loop: EventLoop, _ daemon: DaemonSocket, _ run: Run, _ configuration: FleetConfiguration,
-    _ credentials: Credentials, _ log: ServiceLog, ready: @escaping () -> Void
+  /// - Parameter tell: called with the state after a change, and once identityd has answered.
+  init(
+    _ loop: EventLoop, _ settings: ServiceSettings, tell: @escaping (ServiceThread.Report) -> Void
   ) throws(SystemdError) {
     self.loop = loop
-    self.log = log
-    self.credentials = credentials
-    self.configuration = configuration
+    log = settings.log
+    credentials = settings.credentials
+    configuration = settings.configuration
     invitation = InvitationCredential(credentials, log)
-    self.daemon = DaemonSession(loop, daemon, run, ready: ready)
+    daemon = DaemonSession(loop, settings.daemon, settings.run) { tell(.ready) }
     side = SideConnections(loop)
     meetings = Meetings(log)
     offering = Offering(log)
+    report = StatusReport { tell(.state($0)) }
     try rules.deadlines.start(loop) { [unowned self] passed in
       turn { () throws(DaemonFault) in for deadline in passed { try take(.woke(deadline)) } }
     }
@@ -56,7 +58,7 @@ package final class Service {
   }
 
   /// Uses another configuration from now on.
-  package func use(_ configuration: FleetConfiguration) {
+  func use(_ configuration: FleetConfiguration) {
     let former = self.configuration
     self.configuration = configuration
     side.endTrial()
@@ -76,7 +78,7 @@ package final class Service {
   }
 
   /// Ends the connections with the broker. Without a will, the broker is told.
-  package func stop() {
+  func stop() {
     broker?.disconnect()
     side.end()
   }
@@ -102,6 +104,7 @@ package final class Service {
     } catch {
       lose(error)
     }
+    report.tell(isKnown: daemon.link != nil)
     offering.logInvalidTokens()
     rules.deadlines.arm()
   }

@@ -143,9 +143,12 @@ extension Service {
 
   // MARK: Requests
 
-  /// Carries out a request of an admin. Returns the answer, and the secret in it.
-  func answer(to request: ControlRequest) throws(Refusal) -> (Reply, Secret?) {
-    var outcome = Result<(Reply, Secret?), Refusal>.failure(.unavailable("identityd does not answer; try again later"))
+  /// The refusal without a connection with identityd.
+  static let unanswered = Refusal.unavailable("identityd does not answer; try again later")
+
+  /// Carries out a request of an admin.
+  func answer(to request: ControlRequest) throws(Refusal) -> ControlRequest.Answer {
+    var outcome = Result<ControlRequest.Answer, Refusal>.failure(Self.unanswered)
     var isAwaited = false
     turn { () throws(DaemonFault) in
       guard let link = daemon.link else { return }
@@ -153,7 +156,7 @@ extension Service {
       let answering = Answering(
         link: link, account: account, isAnswering: meetings.isAnswering, name: affiliation.name,
         fleet: rules.fleet, hasPassword: configuration.user == .account,
-        hasFormerPassword: broker?.usesFormerPassword(of: account) == true, rows: report.rows)
+        hasFormerPassword: broker?.usesFormerPassword(of: account) == true)
       do throws(DaemonFault) {
         var (reply, consequence) = try answering.carryOut(request)
         var secret: Secret?
@@ -171,7 +174,9 @@ extension Service {
         case .invite(let meeting): reply.attribute("expires", .time(try invite(meeting)))
         case .rotate(let removed): try rotate(without: removed)
         case .askAside:
-          outcome = Result { () throws(Refusal) in (try askAside(request), nil) }
+          outcome = Result { () throws(Refusal) in
+            (try side.answer(request, of: configuration, broker, as: affiliation.account), nil)
+          }
           return
         }
         outcome = .success((reply, secret))
@@ -182,11 +187,5 @@ extension Service {
     // A person waits for the new start to connect.
     if isAwaited { turn { () throws(DaemonFault) in try take(.awaited) } }
     return try outcome.get()
-  }
-
-  /// Carries out a request that needs neither identityd nor the rules.
-  private func askAside(_ request: ControlRequest) throws(Refusal) -> Reply {
-    if case .help(let words) = request { return try ControlVerb.help(words) }
-    return try side.answer(request, of: configuration, broker, as: affiliation.account)
   }
 }

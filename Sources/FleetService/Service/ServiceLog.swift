@@ -2,7 +2,7 @@ import IdentityWire
 import LinuxSystem
 
 /// The log of the service: lines on standard error, with the priority in front if they go to the journal (sd-daemon(3)).
-package struct ServiceLog {
+package struct ServiceLog: Sendable {
   private let isJournal: Bool
   /// Whether the commands in the log are for the own daemon of a user.
   package var isOwn = false

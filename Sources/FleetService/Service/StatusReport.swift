@@ -30,6 +30,10 @@ struct StatusReport {
   private var words: [(name: String, value: String)] = []
   private var state = FleetState.noAccount
   private var said: String?
+  /// The state that admins were told.
+  private var told: ServiceState?
+  /// Tells admins another state.
+  private let tell: (ServiceState) -> Void
   private var reason: String?
   private var lack: Lack?
   /// The reason why identityd stores nothing; nil if it does.
@@ -43,6 +47,8 @@ struct StatusReport {
   /// The troubles that were logged, with the time.
   private var logged: (end: UInt64?, isRefused: Bool, daemon: String?, refusal: String?, silence: UInt64?) =
     (nil, false, nil, nil, nil)
+
+  init(_ tell: @escaping (ServiceState) -> Void) { self.tell = tell }
 
   /// Takes over the state of the service.
   ///
@@ -76,6 +82,16 @@ struct StatusReport {
       words.append((name, "\(count)"))
     }
     self.words = words.map { ($0.name, Advice.text($0.value, isOwn: isOwn)) }
+  }
+
+  /// Tells admins the state, if it has changed.
+  ///
+  /// - Parameter isKnown: whether there is a connection with identityd. Without one, the service knows nothing.
+  mutating func tell(isKnown: Bool) {
+    let state = isKnown ? ServiceState.known(rows.map { .init(name: $0.name, value: $0.value) }) : .unknown
+    guard state != told else { return }
+    told = state
+    tell(state)
   }
 
   /// The state and the words in a row.

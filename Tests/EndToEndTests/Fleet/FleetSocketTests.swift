@@ -103,6 +103,21 @@ import Testing
     #expect(try device.daemon.ask("account") == "OK alice")
   }
 
+  @Test func `admins are answered while the service waits for identityd`() throws {
+    let device = try FleetUnderTest("Broker=mqtt://127.0.0.1:1")
+    let (maker, other) = (try Client(device.socket), try Client(device.socket))
+    let daemon = device.daemon.process.processIdentifier
+    kill(daemon, SIGSTOP)
+    defer { kill(daemon, SIGCONT) }
+    try maker.send("account create alice\nfleet status\n")
+    #expect(try other.ask("fleet status").contains("* state=no-account"))
+    #expect(try other.ask("help fleet status").last?.hasPrefix("OK") == true)
+    #expect(!maker.hasInput)
+    kill(daemon, SIGCONT)
+    #expect(try maker.answer() == ["OK"])
+    #expect(try maker.answer().last == "OK")
+  }
+
   @Test func `three processes that flood the socket keep no admin out`() throws {
     let device = try FleetUnderTest("Broker=mqtt://127.0.0.1:1")
     let flood = """
