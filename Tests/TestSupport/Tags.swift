@@ -15,8 +15,8 @@ extension Tag {
   /// decision of pure code. All other suites run the same unsafe code with AddressSanitizer.
   @Tag package static var plain: Self
 
-  /// Suites that keep the loop of the daemon busy together with its writer, its reader, its log or the thread of its
-  /// signals. They run with ThreadSanitizer.
+  /// Suites that keep the loop of a daemon busy together with its writer, its reader, its log, the thread of its signals or
+  /// the service of the fleet. They run with ThreadSanitizer.
   @Tag package static var threads: Self
 
   /// Suites in which the loop mostly waits for another thread. The long run has them with ThreadSanitizer, too.

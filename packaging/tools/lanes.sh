@@ -155,11 +155,11 @@ build_tests() {
 }
 
 # Builds programs with a sanitizer, and links the tests of the plain build with the sources of these programs: tests need
-# no instrumentation, so they are compiled once. ThreadSanitizer gets the daemon and the library for brokers only:
-# identityctl has one thread, and the two of identity-fleet meet in that library.
+# no instrumentation, so they are compiled once. ThreadSanitizer gets the two daemons only, because identityctl has one
+# thread.
 build_sanitized() {
   local sanitizer=$1 programs=$SHIPPED_PROGRAMS optimized='IdentityStore IdentityServer'
-  [ "$sanitizer" = address ] || programs='identityd Mosquitto' optimized=
+  [ "$sanitizer" = address ] || programs='identityd identity-fleet' optimized=
   IDENTITYD_PROGRAMS=$programs IDENTITYD_TESTS='' debug_build "$optimized" --sanitize="$sanitizer" \
     --scratch-path ".build/$sanitizer" --disable-index-store
   # The tests look for all programs in one folder.
@@ -343,7 +343,6 @@ sanitized_lanes() {
       lane "edges with AddressSanitizer" sanitized_edges address --filter "$ADDRESS_TESTS" --skip "$PLAIN_STORE_TESTS"
       ;;
     thread)
-      # The two threads of identity-fleet share the mailboxes of Mosquitto only, which MosquittoTests run with it.
       lane "end-to-end with ThreadSanitizer" threaded_suites threads
       lane "edges with ThreadSanitizer" sanitized_edges thread --filter "$THREAD_TESTS"
       ;;

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// The socket of the fleet's service: its peers, who are attested as those of identityd, and its bounds.
-@Suite(.enabled(if: isRoot, "acting as other users needs root")) struct FleetSocketTests {
+@Suite(.tags(.threads), .enabled(if: isRoot, "acting as other users needs root")) struct FleetSocketTests {
   /// A client, and its answers at both sockets.
   struct Case: CustomTestStringConvertible, Sendable {
     var group: String?
