@@ -70,7 +70,7 @@ extension FleetServiceTests {
     // The former password is of use also for a new connection.
     try reload(members, at: accounts)
     try agree(members, on: ["desk", "laptop"])
-    #expect(try members.allSatisfy(usesFormerPassword))
+    for device in members { try device.wait("the former password is in use again") { try usesFormerPassword(device) } }
     let found = try devices[1].daemon.diagnosis()["fleet"]
     #expect(found.result == "warning" && found.commands.count == 2, "\(found)")
     #expect(found.cause?.contains("'identityctl fleet credentials'") == true, "\(found)")
