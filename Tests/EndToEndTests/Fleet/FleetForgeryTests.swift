@@ -72,7 +72,9 @@ extension FleetServiceTests {
     #expect(devices[0].log.contains("another machine has joined the account in the name of this device"))
     try devices[1].wait(for: ["forged", "laptop", "phone", "tablet"])
     // The others have to believe it, and name it.
-    #expect(try devices[1].ask("fleet status").contains("* other-key=\"\(desk) forged\""))
+    try devices[1].wait("the other key is named") {
+      try devices[1].ask("fleet status").contains("* other-key=\"\(desk) forged\"")
+    }
     #expect(devices[1].log.contains("forged (\(desk)) has come with another key, and this device knows of no removal"))
 
     // Every member may remove a device. The log tells that the author has not signed this removal.

@@ -119,7 +119,9 @@ extension FleetServiceTests {
     #expect(try devices[0].daemon.ask("devices name table").hasPrefix("ERR no-space "))
     try makeRoom(for: devices[0].daemon)
     try agree(devices, on: ["desk", "notebook"])
-    #expect(try devices[0].ask("fleet status").contains { $0.hasPrefix("* held=") } == false)
+    try devices[0].wait("nothing is held") {
+      try !devices[0].ask("fleet status").contains { $0.hasPrefix("* held=") || $0.hasPrefix("ERR ") }
+    }
   }
 
   // MARK: Messages
