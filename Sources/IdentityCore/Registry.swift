@@ -211,6 +211,11 @@ extension Registry {
 
   /// Replaces the items with those read back from the store.
   package mutating func restore(_ items: [HeldItem]) { self.items = ItemTable(items) }
+
+  /// Takes over the items of another registry, and what is known of the proofs of all records.
+  package mutating func restoreItems(of other: Registry) {
+    (items, unproven, unprovenRefusal) = (other.items, other.unproven, other.unprovenRefusal)
+  }
 }
 
 /// A sequence of dependent changes. Each change is decided with the earlier ones already applied.

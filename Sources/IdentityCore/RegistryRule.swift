@@ -62,6 +62,12 @@ extension RegistryRule {
   package var answerKind: AnswerKind { .plain }
   package var removedApp: Text? { nil }
 
+  /// Whether the answer may depend on items. A search looks for what a change would remove, which may be items.
+  package var needsItems: Bool {
+    let basis = basis
+    return basis.found.union(basis.whole).contains(.items) || answerKind == .search || answerKind == .steps
+  }
+
   fileprivate func isEqual(to other: any RegistryRule) -> Bool { other as? Self == self }
 }
 

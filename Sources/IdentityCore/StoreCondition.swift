@@ -3,6 +3,8 @@ package enum StoreCondition: Equatable, Sendable {
   /// A condition without its reason. The raw values appear in `status` and in `stats`.
   package enum Kind: String, CaseIterable, Sendable {
     case ok
+    /// The items of a large store are not proven yet. Requests that need them wait, and so do all changes.
+    case checking
     case noSpace = "no-space"
     case readOnly = "read-only"
     case readError = "read-error"

@@ -192,6 +192,39 @@ extension Store {
 // MARK: - Start and stop
 
 extension Store {
+  /// Whether the items of a large store are still to be read. Until then, nothing is known of them.
+  package var lacksItems: Bool { found.lacksItems }
+
+  /// Reads and verifies the items that the start has left out. If some are damaged, the ``condition`` says so.
+  ///
+  /// - Parameter registry: the registry without items, to which they are added.
+  package mutating func readItems(into registry: inout Registry) {
+    guard found.lacksItems else { return }
+    found.lacksItems = false
+    var reading = Reading(registry, ledger)
+    do {
+      do {
+        try read(&reading)
+      } catch {
+        // One failed read can look like damage.
+        reading = Reading(registry, ledger)
+        try read(&reading)
+      }
+      registry = reading.registry
+    } catch {
+      reading.damage = ["\(error)"]
+      registry.doubt(.items, incomplete: [])
+    }
+    guard let reason = reading.damageReason else { return }
+    condition = .damaged("\(path): \(reason)")
+    if let refusal = condition.refusal { registry.explain(refusal) }
+  }
+
+  private func read(_ reading: inout Reading) throws(DatabaseError) {
+    guard files != nil else { throw .noConnection }
+    try files?.readItems(of: &reading, authenticator, cipher, path: path)
+  }
+
   /// Returns the content found at start, and releases its records, so that they are not kept twice in memory.
   package mutating func takeContent() -> StoreContent {
     defer { (found.registry, found.events) = (Registry(), []) }

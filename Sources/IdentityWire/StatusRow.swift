@@ -36,7 +36,7 @@ extension StatusRow {
   package static let socket = StatusRow("socket", "The path of the socket that the daemon listens on.")
   package static let store = StatusRow(
     "store", audience: .everybody,
-    "The condition of the store: 'ok', 'no-space', 'read-only', 'read-error' or 'damaged', as described in identityd(8). Changes are possible only if it is 'ok'."
+    "The condition of the store: 'ok', 'checking', 'no-space', 'read-only', 'read-error' or 'damaged', as described in identityd(8). Changes are possible if it is 'ok', and wait while it is 'checking'."
   )
   package static let storeIdentifier = StatusRow(
     "store-id", kind: .uuid, audience: .sharingMonitors,

@@ -19,7 +19,9 @@ const WORDS = {
 export function drawDevice(page) {
   const { model, follower, status, isFollowing } = page;
   const values = status?.values ?? new Map();
-  const canChange = isFollowing && follower.isAdmin && values.get("store") === "ok" && !values.has("sealed");
+  // A large store is checked for a moment after each start, and changes wait.
+  const isWritable = ["ok", "checking"].includes(values.get("store"));
+  const canChange = isFollowing && follower.isAdmin && isWritable && !values.has("sealed");
   const shown = { device: model.device, account: model.account, system: model.system };
   const chosen = ["device-origin", "master-key", "version", "started"].map((name) => values.get(name));
   draw(document.getElementById("device-values"), [isFollowing, page.wasFollowing, shown, chosen], () => {

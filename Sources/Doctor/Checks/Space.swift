@@ -34,7 +34,7 @@ extension SpaceFacts {
     // Only root may read the mounts of the daemon.
     daemonMount = examination.answers?["pid"].flatMap { Mount.containing(folder, for: $0) }
     if let state = examination.answers?["store"] {
-      resume = state == "ok" ? [] : [examination.restart]
+      resume = ["ok", "checking"].contains(state) ? [] : [examination.restart]
     } else if let manager = examination.manager {
       resume = [manager.resetUnits, manager.restartUnits]
     }

@@ -40,8 +40,10 @@ extension StoreFacts {
       return Finding(skipped: Examination.unreached)
     }
     var found: [Finding.Fault] = []
-    if state != "ok" { found.append(fault(state, answers["store-reason"] ?? "the store is not in order")) }
-    if state == "ok", !missing.isEmpty { found.append(missingFault) }
+    // A large store is checked for a moment after each start.
+    let isInOrder = ["ok", "checking"].contains(state)
+    if !isInOrder { found.append(fault(state, answers["store-reason"] ?? "the store is not in order")) }
+    if isInOrder, !missing.isEmpty { found.append(missingFault) }
     if answers["sealed"] == "yes" {
       found.append(
         .warning(
@@ -56,7 +58,7 @@ extension StoreFacts {
             + "unless something is stored by now; then only a first start after \(examination.client.named("seal")) does",
           examination.restart))
     }
-    if !setAside.isEmpty, state == "ok", let folder = examination.stateDirectory {
+    if !setAside.isEmpty, isInOrder, let folder = examination.stateDirectory {
       let paths = setAside.map { "\(folder)/\($0)" }
       found.append(
         .warning(

@@ -113,7 +113,7 @@ final class RequestDispatcher {
       return true
     case .plain, .standing, .secret, .steps: break
     }
-    if !connection.session.isAtWriter, state.isStarted {
+    if !connection.session.isAtWriter, state.mayAnswer(command) {
       if kind == .search, let search = try state.registry.search(command, for: connection.peer) {
         try goOn(search, verb, connection)
         return true

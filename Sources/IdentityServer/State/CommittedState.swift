@@ -7,13 +7,21 @@ import LinuxSystem
 ///
 /// Only the writer's reports change the copy, so a client never sees a value that a power cut could take back.
 final class CommittedState {
+  /// Parts of the start that are not finished.
+  private struct Unfinished: OptionSet {
+    let rawValue: UInt8
+    /// The comparison of the machine. Before its end, requests go to the writer, which tries to finish it, and refuses them
+    /// if it cannot.
+    static let startup = Unfinished(rawValue: 1)
+    /// The items of a large store, which the writer reads.
+    static let items = Unfinished(rawValue: 2)
+  }
+
   private(set) var registry: Registry
   private(set) var condition: StoreCondition
   /// The newest events, as the lines to send.
   private(set) var events: EventLog
-  /// Whether startup has finished, so that the loop answers from the registry. Before that, requests go to the writer,
-  /// which tries to finish startup, and refuses them if it cannot.
-  private(set) var isStarted = false
+  private var unfinished: Unfinished
   /// The reader of secrets; nil if the writer has to be asked for each secret, as before its first report.
   private(set) var itemReader: ItemReader?
   private var keySource: KeySource?
@@ -39,6 +47,7 @@ final class CommittedState {
   init(_ content: StoreContent, keySource: KeySource?, proofKeyCipher: ProofKeyCipher?, log: LogSink) {
     registry = content.registry
     condition = content.condition
+    unfinished = content.lacksItems ? [.startup, .items] : .startup
     events = EventLog(content.events, last: content.registry.lastEvent, epoch: content.epoch)
     store = content.store
     storeSource = content.source
@@ -47,13 +56,32 @@ final class CommittedState {
     self.log = log
   }
 
+  /// Whether startup has finished, so that the loop answers from the registry.
+  var isStarted: Bool { !unfinished.contains(.startup) }
+
+  /// Whether the registry lacks the items.
+  var lacksItems: Bool { unfinished.contains(.items) }
+
+  /// The condition of the store, as `status` and `stats` show it.
+  var kind: StoreCondition.Kind { lacksItems && condition == .writable ? .checking : condition.kind }
+
+  /// Returns whether the answer to a request can be made from the registry.
+  func mayAnswer(_ command: RegistryCommand) -> Bool {
+    unfinished.isEmpty || isStarted && !command.rule.needsItems
+  }
+
   /// Applies a report, whose changes are durable, and logs what people should know of it.
   func apply(_ report: WriterReport) {
     let standing = isStarted ? (nil, nil) : (registry.machine?.suspicion, registry.unacknowledged)
     if let replacement = report.registry {
       let fault = registry.itemFault
       registry = replacement
+      unfinished.remove(.items)
       if registry.itemFault != fault { logItemFault() }
+    }
+    if let items = report.items {
+      registry.restoreItems(of: items)
+      unfinished.remove(.items)
     }
     if let reopened = report.reopened {
       itemReader = reopened.reader
@@ -69,7 +97,7 @@ final class CommittedState {
     for line in report.results.events { events.append(line) }
     for notice in report.notices { take(notice) }
     if let started = report.isStarted {
-      isStarted = started
+      if started { unfinished.remove(.startup) } else { unfinished.insert(.startup) }
       if started { logStanding(standing) }
     }
     if let subordinates = report.subordinates { registry.use(subordinates) }

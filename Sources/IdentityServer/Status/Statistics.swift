@@ -61,7 +61,7 @@ final class StatisticsAnswers {
       MetricSample(.storeWritable, state.condition == .writable ? 1 : 0),
     ]
     samples += StoreCondition.Kind.allCases.map {
-      MetricSample(.storeCondition, state.condition.kind == $0 ? 1 : 0, $0.rawValue)
+      MetricSample(.storeCondition, state.kind == $0 ? 1 : 0, $0.rawValue)
     }
     samples += [
       MetricSample(.keyAvailable, state.usableKeySource == nil ? 0 : 1),

@@ -55,7 +55,7 @@ final class StatusAnswers {
     rows.add(.uptime, .number(Int64(clamping: (Clock.monotonicMicroseconds - startedMonotonic) / 1_000_000)))
     rows.add(.boot, boot.map(Reply.Value.uuid) ?? .string("unknown"))
     rows.add(.socket, .string(socketPath))
-    rows.add(.store, .string(condition.name))
+    rows.add(.store, .string(state.kind.rawValue))
     rows.add(.storeIdentifier, state.store.map(Reply.Value.uuid))
     rows.add(.connections, .number(Int64(connections.count)))
     rows.add(.subscribers, .number(Int64(connections.subscribers)))
@@ -73,8 +73,8 @@ final class StatusAnswers {
       .deviceOrigin,
       .string(
         registry[.device]?.origin.rawValue ?? (registry.unproven.contains(.identifiers) ? "unknown" : "none")))
-    rows.add(.items, .number(Int64(registry.items.total.items)))
-    rows.add(.itemBytes, .number(Int64(registry.items.total.bytes)))
+    rows.add(.items, state.lacksItems ? nil : .number(Int64(registry.items.total.items)))
+    rows.add(.itemBytes, state.lacksItems ? nil : .number(Int64(registry.items.total.bytes)))
     rows.add(.tokens, .number(Int64(registry.tokens.count)))
     rows.add(.masterKey, .string(state.usableKeySource?.rawValue ?? "unavailable"))
     rows.add(.recoveryKey, state.recoveryKeyTime.map(Reply.Value.time))

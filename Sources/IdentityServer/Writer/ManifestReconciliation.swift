@@ -65,6 +65,8 @@ extension Writer {
       let now = context.now
       let transactions = registry.reconciliation(
         with: survey, entries, refused: refused, replacements: replacements, at: now)
+      // An app that goes takes its items along.
+      if !transactions.isEmpty || !unmet.isEmpty, readItems(&report) { return self.survey(folders, &report, goOn) }
       for changes in transactions {
         try refuseUnwritable()
         guard !registry.isSealed else { throw .unavailable("the store is sealed") }

@@ -24,7 +24,8 @@ extension Writer {
     // Nothing is known of a store that cannot be read, and one that cannot be written says so itself.
     guard store.condition.refusal == nil, !registry.isSealed else { return }
     do {
-      guard registry.isWithoutIdentity else { return completeRecord() }
+      // A store with items that are still to be read has an identity.
+      guard registry.isWithoutIdentity, !store.lacksItems else { return completeRecord() }
       let given = try surveyor.sources.provision()
       guard given.device != nil || given.items != nil else { return }
       try requireStarted()

@@ -67,6 +67,7 @@ final class Writer {
     // Done here and not in ``begin(_:)``, because only requests for secrets wait for the reader.
     store.measure()
     var report = WriterReport(store: facts)
+    readItems(&report)
     handOverReader(&report)
     outbox.send(report)
     // A store of an earlier release may have a longer history than is kept.
@@ -156,6 +157,19 @@ final class Writer {
 
   // MARK: Start
 
+  /// Reads the items that the start on a large store has left out.
+  ///
+  /// - Returns: whether there were any to read.
+  @discardableResult
+  func readItems(_ report: inout WriterReport) -> Bool {
+    guard store.lacksItems else { return false }
+    let before = store.condition
+    activity.inStorage { store.readItems(into: &registry) }
+    report.items = registry
+    noteCondition(before, &report)
+    return true
+  }
+
   /// Compares the machine with the recorded one.
   ///
   /// If identifiers have to be renewed and cannot be, nothing is answered, because the identifiers in force may be
@@ -164,9 +178,14 @@ final class Writer {
     guard case .comparing(let start, _) = startup else { return }
     let context = context(for: nil)
     do {
-      let changes = try registry.changesAtStart(
-        on: start.fingerprint, isSealedHere: start.isSealedHere, onMachineChange: start.onMachineChange,
-        onHardwareChange: start.onHardwareChange, context)
+      func decided() throws(Refusal) -> [Change] {
+        try registry.changesAtStart(
+          on: start.fingerprint, isSealedHere: start.isSealedHere, onMachineChange: start.onMachineChange,
+          onHardwareChange: start.onHardwareChange, context)
+      }
+      var changes = try decided()
+      // What another machine gets may depend on items.
+      if !changes.isEmpty, readItems(&report) { changes = try decided() }
       let isRecorded =
         changes.isEmpty || store.condition.refusal == nil && commit(changes, at: context.now, &report) == nil
       let renews = changes.contains { if case .identifierMade = $0 { true } else { false } }

@@ -160,6 +160,8 @@ struct WriterReport: Sendable {
   var notices: [WriterNotice] = []
   /// The replacement of the committed registry after the store was rewritten; nil otherwise.
   var registry: Registry?
+  /// A registry with the items that the start had left out, before the changes of this report; nil otherwise.
+  var items: Registry?
   /// The loop's access to secrets from now on; nil if unchanged.
   var reopened: Reopened?
   /// The resumption that sessions depend on from now on; nil if unchanged.

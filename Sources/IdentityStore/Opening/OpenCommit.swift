@@ -12,19 +12,20 @@ extension Store {
   mutating func settleOpenCommit(after length: Int64?) throws(SystemError) {
     guard let length, files != nil, condition.refusal != nil else { return }
     if !directory.isReadOnly, let registry = heal() {
-      (found.registry, found.condition) = (registry, .writable)
+      (found.registry, found.condition, found.lacksItems) = (registry, .writable, false)
       return found.notices.append(.healed)
     }
     do {
       let reading = try Patience.repeating { try leaveOutLastCommit(from: length, after: ledger.row.revision - 1) }
       undone = .all
-      (found.registry, found.events) = (reading.registry, reading.events)
+      (found.registry, found.events, found.lacksItems) = (reading.registry, reading.events, false)
     } catch {
       files = nil
       condition = .unreadable(
         "the last change was never acknowledged and cannot be left out (\(error)); check the disk, then restart identityd"
       )
       (found.registry, found.events) = (Registry(), [])
+      found.lacksItems = false
       found.registry.doubt(.all, incomplete: [])
       found.notices.append(.condition(condition))
     }

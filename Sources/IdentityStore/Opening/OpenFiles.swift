@@ -30,6 +30,13 @@ struct OpenFiles: ~Copyable, Sendable {
     self.database = database
   }
 
+  /// Reads the items that a reading lacks.
+  func readItems(
+    of reading: inout Reading, _ authenticator: borrowing Authenticator, _ cipher: ItemCipher?, path: String
+  ) throws(DatabaseError) {
+    try reading.readItems(database, authenticator, cipher, path: path)
+  }
+
   /// Returns whether the connection writes to these files.
   func writes(to file: FileStatus, log: FileStatus) -> Bool { file.isSame(as: self.file) && log.isSame(as: self.log) }
 

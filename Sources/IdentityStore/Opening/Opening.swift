@@ -162,7 +162,8 @@ struct Opening: ~Copyable {
     let content = StoreContent(
       registry: registry, store: isProven ? row.identity : nil, events: reading.events, epoch: row.epoch,
       fingerprint: fingerprint, isSealedHere: isSealedHere, condition: condition, notices: notices, source: disk.source,
-      derivation: isWitnessed || isProven ? try key.derivation() : nil, resumption: resumption)
+      derivation: isWitnessed || isProven ? try key.derivation() : nil, resumption: resumption,
+      lacksItems: reading.lacksItems && files != nil)
     keys.dataKey = reading.unwrapped?.key
     return Store(
       directory: directory, authenticator: key.authenticator, options: start.options, marks: start.machine, keys: keys,
@@ -213,10 +214,7 @@ struct Opening: ~Copyable {
       if let reason = try DiskCheck(in: directory).failure { return cannotRead(reason) }
       return try setAside(in: directory, found, "\(error)")
     }
-    if let first = reading.damage.first {
-      let rest = reading.damage.count - 1
-      return damaged(first + (rest > 0 ? ", and \(rest) more" : ""))
-    }
+    if let reason = reading.damageReason { return damaged(reason) }
     try compare(with: found, witness, latest, in: directory)
     if condition == .writable {
       // Each commit is recorded before it is acknowledged. If the record of the commit before is current, the last commit

@@ -2,7 +2,7 @@ import IdentityCore
 import IdentityWire
 import LinuxSystem
 
-/// Reads and verifies the events and a part of the identifiers and items on a thread and a connection of its own.
+/// Reads and verifies the events, and a part of the identifiers and items, on a thread and a connection of its own.
 ///
 /// The other tables are read meanwhile, so a large store is read in little more than half the time.
 final class ReaderThread {
@@ -11,10 +11,11 @@ final class ReaderThread {
   /// The last rows that the caller reads. The thread reads the rows after them.
   let middle: Middle
 
-  /// The numbers of an identifier and an item in the middle of their tables.
+  /// The numbers of an identifier and an item in the middle of their tables; nil for a table that the thread leaves alone.
   struct Middle {
-    let identifier: Int64
-    let item: Int64
+    var hasEvents = true
+    var identifier: Int64?
+    var item: Int64?
   }
 
   /// The input of the thread, and its result.
@@ -43,9 +44,9 @@ final class ReaderThread {
         let database = try Database(path: path, create: false)
         try database.execute("PRAGMA query_only = ON; PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0")
         var part = PartReading(version: version)
-        try part.readEvents(database, authenticator)
-        try part.readIdentifiers(database, authenticator, after: middle.identifier)
-        try part.readItems(database, authenticator, cipher, after: middle.item)
+        if middle.hasEvents { try part.readEvents(database, authenticator) }
+        if let number = middle.identifier { try part.readIdentifiers(database, authenticator, after: number) }
+        if let number = middle.item { try part.readItems(database, authenticator, cipher, after: number) }
         result = .success(part)
       } catch {
         result = .failure(error)
@@ -57,7 +58,7 @@ final class ReaderThread {
   /// The size of a database in pages from which on a thread is worth its cost.
   private static let pages: Int64 = 256
 
-  /// Starts the thread.
+  /// Starts the thread of a start.
   ///
   /// Nil if the store is small, or if there is no memory for a thread. The caller then reads everything.
   ///
@@ -67,19 +68,27 @@ final class ReaderThread {
   ///   - version: the schema version of the database.
   ///   - apps: the number of apps, all of which the caller reads.
   ///   - lastEvent: the number of the last event. The thread reads all events that are kept.
-  init?(
-    path: String, version: Int64, apps: Int64, lastEvent: Int64, _ database: borrowing Database,
+  ///   - items: the number of the last item, if the start reads items.
+  convenience init?(
+    path: String, version: Int64, apps: Int64, lastEvent: Int64, items: Int64?, _ database: borrowing Database,
     _ authenticator: borrowing Authenticator, _ cipher: ItemCipher?
   ) throws(DatabaseError) {
-    guard try database.integer("PRAGMA page_count") ?? 0 >= Self.pages, let own = authenticator.copy() else {
-      return nil
-    }
+    guard try database.integer("PRAGMA page_count") ?? 0 >= Self.pages else { return nil }
     let identifiers = try database.integer("SELECT max(n) FROM \(NumberedIdentifier.table.name)") ?? 0
     let kept = min(lastEvent, Int64(Bound.keptEvents))
     // No row is verified yet, so the number may be any.
-    middle = Middle(
-      identifier: max(0, min(identifiers, identifiers / 2 + (4 * kept - 9 * apps) / 16)),
-      item: (try database.integer("SELECT max(n) FROM \(Item.table.name)") ?? 0) / 2)
+    let middle = Middle(
+      identifier: max(0, min(identifiers, identifiers / 2 + (4 * kept - 9 * apps) / 16)), item: items.map { $0 / 2 })
+    self.init(path, version: version, after: middle, authenticator, cipher)
+  }
+
+  /// Starts a thread that reads the rows after these; nil if there is no memory for it.
+  init?(
+    _ path: String, version: Int64, after middle: Middle, _ authenticator: borrowing Authenticator,
+    _ cipher: ItemCipher?
+  ) {
+    guard let own = authenticator.copy() else { return nil }
+    self.middle = middle
     let work = Work(path, own, cipher, version: version, after: middle)
     self.work = work
     do {

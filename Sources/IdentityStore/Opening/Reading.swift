@@ -13,17 +13,34 @@ struct Reading {
   private(set) var unwrapped: (key: DataKey, master: MasterKey)?
   /// A description of each part that is not as this daemon wrote it; empty if there is no damage.
   var damage: [String] = []
+  /// Whether the items are still to be read; see ``readItems(_:_:_:path:)``.
+  private(set) var lacksItems = false
+
+  /// The number of items from which on a start leaves them out.
+  private static let manyItems: Int64 = 8_192
 
   init() {}
 
-  /// Reads and verifies every row.
+  /// The damage in words; nil if there is none.
+  var damageReason: String? {
+    guard let first = damage.first else { return nil }
+    return first + (damage.count > 1 ? ", and \(damage.count - 1) more" : "")
+  }
+
+  /// Creates a reading that only lacks the items of a registry.
+  init(_ registry: Registry, _ ledger: Ledger) {
+    (self.registry, self.ledger) = (registry, ledger)
+    lacksItems = true
+  }
+
+  /// Reads and verifies every row, or every row but those of many items.
   ///
   /// A row without a valid proof is reported and left out. If the rows of a table do not match its digest, some row may
   /// be out of date, and it is unknown which one, so nothing of that table is served. Without the row of `store` there
   /// is no digest, so nothing is served at all (Decisions/0048).
   ///
   /// - Parameters:
-  ///   - path: the path of the database, if a second thread may read a part of it.
+  ///   - path: the path of the database, if a second thread may read a part of it, and if many items may be left out.
   init(
     _ database: borrowing Database, _ authenticator: borrowing Authenticator, _ keys: StoreKeys,
     path: String? = nil
@@ -40,9 +57,11 @@ struct Reading {
     let cipher = cipher(keys)
     var thread: ReaderThread?
     if let path {
+      let items = try Self.lastItem(in: database)
+      lacksItems = isCounted && version == Schema.version && items >= Self.manyItems
       thread = try ReaderThread(
         path: path, version: version, apps: ledger.row.digests[AppRecord.table.digestIndex].count,
-        lastEvent: ledger.row.lastEvent, database, authenticator, cipher)
+        lastEvent: ledger.row.lastEvent, items: lacksItems ? nil : items, database, authenticator, cipher)
     }
     try read(StoredSettings.self, database, authenticator, &found) { $0.apply($1) }
     try read(FormerMachine.self, database, authenticator, &found) { reading, former in
@@ -67,7 +86,7 @@ struct Reading {
     var part = PartReading(version: version)
     if thread == nil { try part.readEvents(database, authenticator) }
     try part.readIdentifiers(database, authenticator, upTo: thread?.middle.identifier)
-    try part.readItems(database, authenticator, cipher, upTo: thread?.middle.item)
+    if !lacksItems { try part.readItems(database, authenticator, cipher, upTo: thread?.middle.item) }
     try readVersions(database, authenticator, &found)
     try readUses(database, authenticator, &found)
     if let thread { part.append(try thread.part()) }
@@ -80,15 +99,48 @@ struct Reading {
     registry.restore(part.items)
     damage += found.damage
     if let missing = cutEvents(), damage.isEmpty { damage.append(missing) }
-    judge(found, isCounted: isCounted)
+    judge(found, Schema.tables.filter { !lacksItems || $0.name != Item.table.name }, isCounted: isCounted)
+    // A damaged store is read whole, so that all of its damage is named at once.
+    if lacksItems, !damage.isEmpty {
+      let unproven = registry.unproven
+      try readItems(database, authenticator, cipher)
+      registry.doubt([], incomplete: registry.unproven.union(unproven))
+    }
+  }
+
+  /// Returns the number of the last item. No row is verified yet, so the number may be any.
+  private static func lastItem(in database: borrowing Database) throws(DatabaseError) -> Int64 {
+    try database.integer("SELECT max(n) FROM \(Item.table.name)") ?? 0
+  }
+
+  /// Reads and verifies the items that were left out.
+  ///
+  /// - Parameter path: the path of the database, if a second thread may read a part of them.
+  mutating func readItems(
+    _ database: borrowing Database, _ authenticator: borrowing Authenticator, _ cipher: ItemCipher?, path: String? = nil
+  ) throws(DatabaseError) {
+    var thread: ReaderThread?
+    if let path {
+      let middle = ReaderThread.Middle(hasEvents: false, item: try Self.lastItem(in: database) / 2)
+      thread = ReaderThread(path, version: version, after: middle, authenticator, cipher)
+    }
+    var part = PartReading(version: version)
+    try part.readItems(database, authenticator, cipher, upTo: thread?.middle.item)
+    if let thread { part.append(try thread.part()) }
+    lacksItems = false
+    registry.restore(part.items)
+    damage += part.rows.damage
+    judge(part.rows, [Schema.tables[Item.table.digestIndex]], isCounted: true)
   }
 
   /// Drops the content of tables that may be out of date.
   ///
-  /// - Parameter isCounted: whether the row of `store`, which contains the digests, was verified.
-  private mutating func judge(_ found: ProvenRows, isCounted: Bool) {
+  /// - Parameters:
+  ///   - tables: the tables that were read.
+  ///   - isCounted: whether the row of `store`, which contains the digests, was verified.
+  private mutating func judge(_ found: ProvenRows, _ tables: [Table], isCounted: Bool) {
     var inDoubt: Records = isCounted ? [] : .all
-    for table in Schema.tables
+    for table in tables
     where isCounted && !found.isCurrent(table.digestIndex, by: ledger.row.digests[table.digestIndex]) {
       let isEarlier = table.digestIndex == EventBatch.table.digestIndex && version < EventBatch.table.since
       let name = isEarlier ? EarlierEvent.table.name : table.name

@@ -79,4 +79,6 @@ package struct StoreContent: Sendable {
   package let derivation: IdentifierDerivation?
   /// The last resumption of the machine in this boot.
   package let resumption: Resumption
+  /// Whether the registry lacks the items, which ``Store/readItems(into:)`` reads.
+  package internal(set) var lacksItems: Bool
 }
