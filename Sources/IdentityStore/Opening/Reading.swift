@@ -58,7 +58,8 @@ struct Reading {
     var thread: ReaderThread?
     if let path {
       let items = try Self.lastItem(in: database)
-      lacksItems = isCounted && version == Schema.version && items >= Self.manyItems
+      let count = ledger.row.digests[Item.table.digestIndex].count
+      lacksItems = isCounted && version == Schema.version && count >= Self.manyItems
       thread = try ReaderThread(
         path: path, version: version, apps: ledger.row.digests[AppRecord.table.digestIndex].count,
         lastEvent: ledger.row.lastEvent, items: lacksItems ? nil : items, database, authenticator, cipher)
