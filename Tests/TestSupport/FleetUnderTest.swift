@@ -137,7 +137,14 @@ package final class FleetUnderTest {
   package var log: String { (try? String(contentsOf: logFile, encoding: .utf8)) ?? "" }
 
   /// Sends one request to the service, and returns the lines of its answer.
-  package func ask(_ request: String) throws -> [String] { try Client(socket).ask(request) }
+  ///
+  /// The status is that after the turn in which the service is, because the test may have seen what this turn has done
+  /// already. A request to the service itself waits for the end of the turn.
+  package func ask(_ request: String) throws -> [String] {
+    let client = try Client(socket)
+    if request == "fleet status" { _ = try client.ask("fleet peers") }
+    return try client.ask(request)
+  }
 
   /// Runs the client against the service, with a passphrase in descriptor 3.
   package func identityctl(
