@@ -100,7 +100,9 @@ final class RequestDispatcher {
     switch kind {
     case .list, .search:
       // A list that waits behind a change would be held in memory as a whole, and a search would not see the change.
-      if connection.session.isAtWriter || !scheduler.mayList(connection) { return false }
+      // So would a list that waits at the writer for the items of a large store.
+      let isReady = !state.isStarted || state.mayAnswer(command)
+      if connection.session.isAtWriter || !scheduler.mayList(connection, isReady: isReady) { return false }
     case .lease:
       // Its conflict is answered here, so it keeps the order of the answers.
       if connection.session.isAtWriter { return false }

@@ -65,9 +65,11 @@ final class TurnScheduler {
   /// one of its principal.
   ///
   /// A queued connection begins a list only in its turn. Events may advance it before, and then its list would not count.
-  func mayList(_ connection: Connection) -> Bool {
+  ///
+  /// - Parameter isReady: whether all records of the list are there.
+  func mayList(_ connection: Connection, isReady: Bool = true) -> Bool {
     let mayBegin =
-      readsLast || (!connection.place.isQueued && connection.share.writing.count < Bound.longAnswersAtOnce)
+      readsLast || (isReady && !connection.place.isQueued && connection.share.writing.count < Bound.longAnswersAtOnce)
     connection.place.awaitList(!mayBegin)
     return mayBegin
   }

@@ -184,7 +184,7 @@ final class Writer {
           onHardwareChange: start.onHardwareChange, context)
       }
       var changes = try decided()
-      // What another machine gets may depend on items.
+      // A renewal for another machine looks at the items.
       if !changes.isEmpty, readItems(&report) { changes = try decided() }
       let isRecorded =
         changes.isEmpty || store.condition.refusal == nil && commit(changes, at: context.now, &report) == nil
