@@ -34,7 +34,7 @@ extension SpaceFacts {
     // Only root may read the mounts of the daemon.
     daemonMount = examination.answers?["pid"].flatMap { Mount.containing(folder, for: $0) }
     if let state = examination.answers?["store"] {
-      resume = ["ok", "checking"].contains(state) ? [] : [examination.restart]
+      resume = StoreFacts.isInOrder(state) ? [] : [examination.restart]
     } else if let manager = examination.manager {
       resume = [manager.resetUnits, manager.restartUnits]
     }

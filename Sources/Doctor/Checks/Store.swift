@@ -28,6 +28,9 @@ extension StoreFacts {
   /// The files that exist as long as the store is in order (identityd(8), THE STATE DIRECTORY).
   private static let needed = ["identityd.db", "identityd.db-wal", "store.key"]
 
+  /// Returns whether nothing is to be done about a condition. A large store is checked for a moment after each start.
+  static func isInOrder(_ condition: String) -> Bool { ["ok", "checking"].contains(condition) }
+
   /// Returns whether a name is that of a file that the daemon set aside (identityd(8), THE STATE DIRECTORY).
   static func isSetAside(_ name: String) -> Bool {
     let parts = name.split(separator: ".")
@@ -40,8 +43,7 @@ extension StoreFacts {
       return Finding(skipped: Examination.unreached)
     }
     var found: [Finding.Fault] = []
-    // A large store is checked for a moment after each start.
-    let isInOrder = ["ok", "checking"].contains(state)
+    let isInOrder = Self.isInOrder(state)
     if !isInOrder { found.append(fault(state, answers["store-reason"] ?? "the store is not in order")) }
     if isInOrder, !missing.isEmpty { found.append(missingFault) }
     if answers["sealed"] == "yes" {
