@@ -6,6 +6,8 @@ import Systemd
 final class Deadlines<Name: Hashable> {
   private var moments: [Name: UInt64] = [:]
   private var timer: EventSource?
+  /// The moment for which the timer is set; nil if none.
+  private var armed: UInt64?
   private var generator = SystemRandomNumberGenerator()
 
   /// Creates the timer. Before, deadlines may be set, but none passes.
@@ -13,6 +15,7 @@ final class Deadlines<Name: Hashable> {
   /// - Parameter passed: called with the deadlines that have passed and are no more, earliest first.
   func start(_ loop: EventLoop, passed: @escaping ([Name]) -> Void) throws(SystemdError) {
     timer = try loop.timer(after: 0, accuracy: 1_000) { [unowned self] in
+      armed = nil
       passed(takePassed())
       arm()
     }
@@ -42,8 +45,14 @@ final class Deadlines<Name: Hashable> {
   }
 
   /// Sets the timer for the earliest deadline.
+  ///
+  /// A timer that is set for that moment stays as it is. In libsystemd, a timer that is set anew is no longer due,
+  /// so inputs in each run of the loop would put off a deadline that has passed.
   func arm() {
-    guard let next = moments.values.min() else {
+    let next = moments.values.min()
+    guard next != armed else { return }
+    armed = next
+    guard let next else {
       timer?.disable()
       return
     }
