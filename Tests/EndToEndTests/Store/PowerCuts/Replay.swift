@@ -46,7 +46,8 @@ struct Replay {
     } else {
       try directory.fill(recording.initial)
       let found = try directory.open()
-      base = found
+      // A power cut during a first start leaves files that are not a store yet.
+      base = found.isNew ? nil : found
       required[0] = found.registry.lastEvent
     }
     try findReferences()
