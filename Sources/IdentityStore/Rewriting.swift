@@ -105,10 +105,10 @@ extension Store {
   }
 
   private mutating func rewrite() throws -> Registry {
-    if holdsUnrecorded {
-      let log = try LogExamination(of: Self.logName, in: directory.folder)
+    if let frame = frameOfUnrecorded {
+      let log = try LogExamination(of: Self.logName, in: directory.folder, frame)
       try leaveOutLastCommit(from: log.lengthBeforeLastCommit, after: ledger.row.revision)
-      holdsUnrecorded = false
+      frameOfUnrecorded = nil
     }
     // If there is no connection, an earlier attempt completed this step.
     if files != nil, try directory.folder.status(of: Self.rewrittenName) == nil {

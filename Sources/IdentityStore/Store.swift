@@ -27,8 +27,9 @@ package struct Store: ~Copyable, Sendable {
   package internal(set) var condition: StoreCondition
   /// The part of the start that was left undone.
   var undone: UndoneStart
-  /// Whether the connection is ahead of the ledger by a commit that could not be recorded, and so was not acknowledged.
-  var holdsUnrecorded = false
+  /// The frames of the log, if the connection is ahead of the ledger by a commit that could not be recorded, and so was
+  /// not acknowledged; otherwise nil.
+  var frameOfUnrecorded: LogFrame?
   /// Whether the state directory can be read or written again, but only by a new start of the daemon.
   package internal(set) var isStartDue = false
   /// The lengths of the database and its WAL in bytes, when they were last examined.
@@ -94,7 +95,7 @@ extension Store {
       // Before the acknowledgement: a start that cannot write serves only what is recorded.
       try latest?.record(next.row.witness, authenticator)
     } catch {
-      holdsUnrecorded = true
+      frameOfUnrecorded = files?.frame
       throw UncertainCommit(cause: error)
     }
     ledger = next
@@ -112,7 +113,7 @@ extension Store {
   private mutating func maintain() {
     do {
       try latest?.synchronizeIfDue(after: ledger.row.revision)
-      if files?.database.logSize ?? 0 > Int64(options.checkpointSize) {
+      if files?.logSize ?? 0 > Int64(options.checkpointSize) {
         try files?.database.writeBackLog()
         try latest?.synchronize()
       }

@@ -97,6 +97,11 @@ final class Workspace {
     try write(name, [UInt8](repeating: 0x2e, count: room - spare))
   }
 
+  /// Writes the database anew with pages of this length, as an earlier version made them.
+  func usePages(of length: Int) throws {
+    try sql("PRAGMA journal_mode = DELETE; PRAGMA page_size = \(length); VACUUM; PRAGMA journal_mode = WAL")
+  }
+
   /// Runs SQL on the database with sqlite3, as root could.
   ///
   /// - Parameter ofCopy: whether to use a copy of the database and its log, which works while a store has them open.

@@ -35,7 +35,8 @@ extension Opening {
     do {
       let database = try Database(path: "\(directory.folder.path)/\(Store.draftName)", create: true)
       // A draft that is not whole is removed, so its transaction needs neither a journal on disk nor syncs.
-      try database.execute("PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF")
+      try database.execute(
+        "PRAGMA page_size = \(LogFrame.pageLength); PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF")
       try database.create(
         identity: start.identity, created: start.now, settings: firstSettings, key: dataKey, key.authenticator)
       // A later connection would need four syncs for this change.

@@ -8,6 +8,7 @@ struct OpenFiles: ~Copyable, Sendable {
   /// start uses those.
   private let file: FileStatus
   private let log: FileStatus
+  let frame: LogFrame
   private let begin: Statement
   private let end: Statement
   private let rollback: Statement
@@ -17,6 +18,7 @@ struct OpenFiles: ~Copyable, Sendable {
     guard let file = try directory.folder.status(of: Store.fileName),
       let log = try directory.folder.status(of: Store.logName)
     else { throw DatabaseError.noConnection }
+    let frame = try LogFrame(of: database)
     let tables = try Tables(database)
     let rollback = database.prepare("ROLLBACK")
     // Compiled in advance: memory may be exhausted when the rollback is needed.
@@ -27,6 +29,7 @@ struct OpenFiles: ~Copyable, Sendable {
     end = database.prepare("COMMIT")
     self.file = file
     self.log = log
+    self.frame = frame
     self.database = database
   }
 
@@ -36,6 +39,9 @@ struct OpenFiles: ~Copyable, Sendable {
   ) throws(DatabaseError) {
     try reading.readItems(database, authenticator, cipher, path: path)
   }
+
+  /// The number of bytes written to the WAL since the last checkpoint.
+  var logSize: Int64 { Int64(database.pagesInLog) * Int64(frame.length) }
 
   /// Returns whether the connection writes to these files.
   func writes(to file: FileStatus, log: FileStatus) -> Bool { file.isSame(as: self.file) && log.isSame(as: self.log) }

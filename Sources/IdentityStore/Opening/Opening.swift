@@ -197,7 +197,7 @@ struct Opening: ~Copyable {
     guard database.size > 0 else {
       return try setAside(in: directory, found, "the database is empty")
     }
-    let examination = try LogExamination(of: Store.logName, in: directory.folder)
+    let examination = try LogExamination(of: Store.logName, in: directory.folder, LogFrame(in: directory.folder))
     guard !examination.isDamaged else {
       return reject(
         """

@@ -55,8 +55,8 @@ final class ReaderThread {
     }
   }
 
-  /// The size of a database in pages from which on a thread is worth its cost.
-  private static let pages: Int64 = 256
+  /// The size of a database in bytes from which on a thread is worth its cost.
+  private static let databaseLength: Int64 = 1_048_576
 
   /// Starts the thread of a start.
   ///
@@ -73,7 +73,9 @@ final class ReaderThread {
     path: String, version: Int64, apps: Int64, lastEvent: Int64, items: Int64?, _ database: borrowing Database,
     _ authenticator: borrowing Authenticator, _ cipher: ItemCipher?
   ) throws(DatabaseError) {
-    guard try database.integer("PRAGMA page_count") ?? 0 >= Self.pages else { return nil }
+    guard let pages = try database.integer("PRAGMA page_count"), let length = try database.integer("PRAGMA page_size"),
+      pages * length >= Self.databaseLength
+    else { return nil }
     let identifiers = try database.integer("SELECT max(n) FROM \(NumberedIdentifier.table.name)") ?? 0
     let kept = min(lastEvent, Int64(Bound.keptEvents))
     // No row is verified yet, so the number may be any.

@@ -219,12 +219,8 @@ struct Database: ~Copyable, Sendable {
     if statement.integer(0) == 0, statement.integer(1) == statement.integer(2) { _ = pagesInLog(forgets: true) }
   }
 
-  /// The number of bytes written to the WAL since the last checkpoint.
-  var logSize: Int64 { Int64(pagesInLog(forgets: false)) * Self.frameSize }
-
-  /// The size of a frame in bytes: a page of the database and its frame header (sqlite.org/fileformat.html,
-  /// section 4.1).
-  private static let frameSize: Int64 = 4_096 + 24
+  /// The number of pages written to the WAL since the last checkpoint.
+  var pagesInLog: Int32 { pagesInLog(forgets: false) }
 
   private func pagesInLog(forgets: Bool) -> Int32 {
     var count: Int32 = 0

@@ -84,7 +84,7 @@ import Testing
 
   @Test(
     .enabled(if: canCount, "it counts the instructions of a release build, in valgrind"),
-    arguments: [(depth: 64, most: 46_000), (depth: 1, most: 169_600)])
+    arguments: [(depth: 64, most: 46_000), (depth: 1, most: 167_000)])
   func `the instructions of a change, batched or alone, stay below their ceiling`(depth: Int, most: Double) throws {
     let whole = try added(of: [320, 960].map { $0 / depth }) { daemon, batches in
       let client = try daemon.client()

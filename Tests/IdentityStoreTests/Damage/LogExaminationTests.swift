@@ -5,7 +5,8 @@ import Testing
 
 /// The log after a power cut, without a witness of the last commit. A truncated commit must be told apart from damage.
 @Suite(.tags(.trial)) struct LogExaminationTests {
-  private static let frame = 24 + 4_096
+  /// The lengths of a page in a new store, and in one of an earlier version.
+  private static let pageLengths = [2_048, 4_096]
 
   /// A store after a power cut, whose last commits are only in the log.
   private struct Cut {
@@ -14,12 +15,17 @@ import Testing
     let registries: [Registry]
     /// The length of the log after each commit, in bytes.
     let ends: [Int]
+    /// The length of a frame, in bytes.
+    let frame: Int
 
     var log: [UInt8] { files["identityd.db-wal"] ?? [] }
     /// The offset of the first frame of the last commit.
     var lastCommit: Int { ends[ends.count - 2] }
 
-    init(_ workspace: Workspace) throws {
+    init(_ workspace: Workspace, pageLength: Int) throws {
+      try workspace.withStore { _, _ in }
+      try workspace.usePages(of: pageLength)
+      frame = 24 + pageLength
       var registry = Registry()
       var registries: [Registry] = []
       var ends: [Int] = []
@@ -50,9 +56,10 @@ import Testing
     return cut.registries.count - 1 - place
   }
 
-  @Test func `row 4: a flipped bit after a power cut takes back the last commit at most`() throws {
+  @Test(arguments: pageLengths)
+  func `row 4: a flipped bit after a power cut takes back the last commit at most`(pageLength: Int) throws {
     let (workspace, other) = (try Workspace(inMemory: true), try Workspace(inMemory: true))
-    let cut = try Cut(workspace)
+    let cut = try Cut(workspace, pageLength: pageLength)
     #expect(try missing(cut.files, cut, in: other, "untouched") == 0)
     var random = SeededGenerator(20)
     var outcomes: [String: Int] = [:]
@@ -70,9 +77,10 @@ import Testing
     #expect(outcomes["damaged", default: 0] > rounds / 2, "\(outcomes)")
   }
 
-  @Test func `row 4: a page with the content of another one takes back the last two commits at most`() throws {
+  @Test(arguments: pageLengths)
+  func `row 4: a page with the content of another one takes back the last two commits at most`(pageLength: Int) throws {
     let (workspace, other) = (try Workspace(inMemory: true), try Workspace(inMemory: true))
-    let cut = try Cut(workspace)
+    let cut = try Cut(workspace, pageLength: pageLength)
     let pages = cut.log.count / 4_096
     var outcomes: [Int?: Int] = [:]
     for page in 0..<pages {
@@ -88,18 +96,19 @@ import Testing
     #expect(outcomes[2, default: 0] > 0 && outcomes[nil, default: 0] > pages / 2, "\(outcomes)")
   }
 
-  @Test func `a commit that was cut off is no damage, whichever parts of it reached the disk`() throws {
+  @Test(arguments: pageLengths)
+  func `a commit that was cut off is no damage, whichever parts of it reached the disk`(pageLength: Int) throws {
     let (workspace, other) = (try Workspace(inMemory: true), try Workspace(inMemory: true))
-    let cut = try Cut(workspace)
-    let frames = (cut.log.count - cut.lastCommit) / Self.frame
+    let cut = try Cut(workspace, pageLength: pageLength)
+    let frames = (cut.log.count - cut.lastCommit) / cut.frame
     try #require(frames > 2 && frames < 16)
     // Each frame is present or reads as zeros. The file may also end within the commit.
     for lost in 1..<(1 << frames) {
       var changed = cut.files
       for frame in 0..<frames where lost >> frame & 1 == 1 {
-        let start = cut.lastCommit + frame * Self.frame
+        let start = cut.lastCommit + frame * cut.frame
         changed["identityd.db-wal"]?.replaceSubrange(
-          start..<start + Self.frame, with: [UInt8](repeating: 0, count: Self.frame))
+          start..<start + cut.frame, with: [UInt8](repeating: 0, count: cut.frame))
       }
       #expect(try missing(changed, cut, in: other, "frames \(lost)") == 1, "frames \(lost)")
     }
@@ -109,18 +118,19 @@ import Testing
     }
   }
 
-  @Test func `a damaged header, and frames of zeros before others, are damage`() throws {
+  @Test(arguments: pageLengths)
+  func `a damaged header, and frames of zeros before others, are damage`(pageLength: Int) throws {
     let (workspace, other) = (try Workspace(inMemory: true), try Workspace(inMemory: true))
-    let cut = try Cut(workspace)
+    let cut = try Cut(workspace, pageLength: pageLength)
     for place in 0..<32 {
       var changed = cut.files
       changed["identityd.db-wal"]?[place] ^= 0x10
       #expect(try missing(changed, cut, in: other, "header byte \(place)") == nil, "header byte \(place)")
     }
-    for start in stride(from: 32, to: cut.ends[cut.ends.count - 3], by: Self.frame) {
+    for start in stride(from: 32, to: cut.ends[cut.ends.count - 3], by: cut.frame) {
       var changed = cut.files
       changed["identityd.db-wal"]?.replaceSubrange(
-        start..<start + Self.frame, with: [UInt8](repeating: 0, count: Self.frame))
+        start..<start + cut.frame, with: [UInt8](repeating: 0, count: cut.frame))
       #expect(try missing(changed, cut, in: other, "a frame at \(start)") == nil, "a frame at \(start)")
     }
   }

@@ -89,9 +89,9 @@ struct ManyItemsTests {
   @Test func `a table that SQLite cannot read is damage of the items alone`() throws {
     let workspace = try Workspace()
     let registry = try fill(workspace)
-    let page = try workspace.sql(
-      "SELECT pageno FROM dbstat WHERE name = 'item' AND pagetype = 'leaf' ORDER BY pageno LIMIT 1 OFFSET 20")
-    try overwrite(workspace.path("identityd.db"), at: (try #require(Int(page.dropLast())) - 1) * 4_096, with: 0xff)
+    let offset = try workspace.sql(
+      "SELECT pgoffset FROM dbstat WHERE name = 'item' AND pagetype = 'leaf' ORDER BY pageno LIMIT 1 OFFSET 20")
+    try overwrite(workspace.path("identityd.db"), at: try #require(Int(offset.dropLast())), with: 0xff)
     let (before, after, condition) = try found(workspace)
     #expect(before.lacksItems && condition.damage?.contains("malformed") == true)
     #expect(after.unproven == .items && after.items.total.items == 0 && after.lastEvent == registry.lastEvent)

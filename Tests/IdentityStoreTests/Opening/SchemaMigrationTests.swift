@@ -38,6 +38,7 @@ import Testing
   /// Makes a store of an earlier version, with an empty log.
   private func make(_ earlier: Earlier, _ workspace: Workspace) throws {
     try workspace.commit(earlier.changes, withEvents: true)
+    try workspace.usePages(of: 4_096)
     try write(earlier, workspace)
     try workspace.sql("PRAGMA user_version = \(earlier.version)")
   }
