@@ -4,11 +4,14 @@ import Testing
 
 /// A backup and the verification of one, which the writer does in pieces while others change what is stored.
 @Suite(.enabled(if: isRoot, "it takes an admin")) struct BackupPieceTests {
-  private static let items = 1_000
+  /// So many that the other client has its turn again and again, on a busy machine, too.
+  private static let items = 3_000
   private static let secret = Data(repeating: 7, count: 3_900).base64EncodedString()
 
+  private static let configuration = "[Limits]\nItemsPerApp=4000\nItemBytesPerApp=64M\n"
+
   private func started() throws -> DaemonUnderTest {
-    let daemon = try DaemonUnderTest(of: DaemonUnderTest.released).start()
+    let daemon = try DaemonUnderTest(of: DaemonUnderTest.released).start(configuration: Self.configuration)
     let client = try daemon.client()
     for number in 0..<Self.items {
       let answer = try client.ask("item put service=s account=a\(10_000 + number) data=\(Self.secret)")
@@ -49,7 +52,7 @@ import Testing
     }
     // A backup in one piece lets one or two changes through.
     #expect(changes > 8, "\(changes)")
-    let target = try DaemonUnderTest().start()
+    let target = try DaemonUnderTest().start(configuration: Self.configuration)
     let restored = try target.restore(try Client.backup(in: answer))
     #expect(restored.last?.hasPrefix("OK") == true, "\(restored.suffix(1))")
     let reader = try target.client()
