@@ -14,6 +14,16 @@ import Testing
     return daemon
   }
 
+  /// Writes the database of a daemon anew with pages of this length, as an earlier version made them.
+  private func usePages(of length: Int, _ daemon: DaemonUnderTest) throws {
+    daemon.end()
+    let file = daemon.state.appending(path: "identityd.db").path
+    let change = "PRAGMA journal_mode = DELETE; PRAGMA page_size = \(length); VACUUM; PRAGMA page_size"
+    let result = try run(["sqlite3", "-bail", file, change])
+    #expect(result.status == 0 && result.output == "delete\n\(length)\n", "\(result)")
+    try daemon.start()
+  }
+
   private func remount(_ daemon: DaemonUnderTest, _ option: String) throws {
     #expect(try run(["mount", "-o", "remount,bind,\(option)", daemon.state.path]).status == 0)
   }
@@ -23,12 +33,13 @@ import Testing
     _ = try? run(["umount", "--lazy", daemon.state.path])
   }
 
-  @Test
-  func `row 20: a start that cannot write leaves out a change of unknown outcome, and one that can decides on it`()
-    throws
-  {
+  @Test(arguments: [2_048, 4_096])
+  func `row 20: a start that cannot write leaves out a change of unknown outcome, and one that can decides on it`(
+    pageLength: Int
+  ) throws {
     let daemon = try start()
     defer { unmount(daemon) }
+    try usePages(of: pageLength, daemon)
     for account in ["a", "b"] {
       #expect(try daemon.ask("item put service=s account=\(account) data=eA==") == "OK created")
     }
@@ -69,8 +80,12 @@ import Testing
     #expect(try daemon.client().ask("item find service=s").last == "OK 71")
   }
 
-  @Test func `row 3: a commit that cannot be recorded is not acknowledged, and a rewrite leaves it out`() throws {
+  @Test(arguments: [2_048, 4_096])
+  func `row 3: a commit that cannot be recorded is not acknowledged, and a rewrite leaves it out`(
+    pageLength: Int
+  ) throws {
     let daemon = try DaemonUnderTest().start()
+    try usePages(of: pageLength, daemon)
     #expect(try daemon.ask("item put service=s account=a data=eA==") == "OK created")
     let subscriber = try daemon.client()
     #expect(try subscriber.subscribe("item")[0].hasPrefix("OK "))
