@@ -132,11 +132,7 @@ extension RequestLine {
   /// quoted if the daemon would otherwise misread them.
   package init(words: [String]) {
     let texts = words.map { Text($0) }
-    let verb = (1...2).reversed().lazy.compactMap { count in
-      VerbTable.verbs.first { verb in
-        verb.words.utf8.elementsEqual(words.prefix(count).joined(separator: " ").lowercased().utf8)
-      }
-    }.first
+    let verb = VerbTable.verb(named: VerbName(words))
     var line: [UInt8] = []
     for text in texts {
       if !line.isEmpty { line.append(UInt8(ascii: " ")) }

@@ -145,8 +145,12 @@ package struct VerbTable: Sendable {
 extension VerbTable {
   /// Returns the verb of a request from its words, or nil if there is no such verb.
   package static func verb(of words: [String]) -> Verb? {
-    let heads = words.filter { !WordEncoder.looksLikeAttribute(Array($0.utf8)) }.prefix(2).map { $0.lowercased() }
-    return verbs.first { $0.words == heads.joined(separator: " ") } ?? verbs.first { $0.words == heads.first }
+    verb(named: VerbName(words.filter { !WordEncoder.looksLikeAttribute(Array($0.utf8)) }))
+  }
+
+  /// Returns the verb with this name, or nil if there is none. Two words come before one.
+  package static func verb(named name: VerbName) -> Verb? {
+    verbs.first { $0.words == name.both } ?? verbs.first { $0.words == name.first }
   }
 
   /// Answers `help [VERB]` with a row for each verb.

@@ -91,7 +91,13 @@ package struct CommandLine: Equatable, Sendable {
   /// After a wrong option, parsing goes on, so that ``options`` has all other options when this throws.
   ///
   /// - Throws: the first error.
-  package mutating func parse(_ arguments: [String], _ known: [Option]) throws(UsageError) {
+  package mutating func parse(_ arguments: [String], _ known: @autoclosure () -> [Option]) throws(UsageError) {
+    // Most command lines have no option, and a program that runs once should not make its table of options for them.
+    guard arguments.contains(where: { $0.utf8.first == UInt8(ascii: "-") }) else {
+      words = arguments
+      return
+    }
+    let known = known()
     var failure: UsageError?
     unsafe withCStrings(["program"] + arguments) { vector in
       unsafe withCStrings(known.map(\.name)) { names in

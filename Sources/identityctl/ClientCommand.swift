@@ -153,7 +153,7 @@ package struct ClientCommand: Sendable {
 
   /// Returns the declared answer to the words of a command line; nil if there is none.
   static func answer(to words: [String]) -> Verb.Answer? {
-    let names = [words.prefix(2).joined(separator: " ").lowercased(), words.first?.lowercased()]
-    return all.first { names.contains($0.words) }?.answer
+    let name = VerbName(words)
+    return all.first { name.matches($0.words) }?.answer
   }
 }

@@ -122,9 +122,8 @@ struct Consent {
 
   /// Returns the verb or command at the beginning of words.
   private static func command(of words: [String]) -> (name: String, loss: Verb.Loss, hasDryRun: Bool)? {
-    let first = words.prefix(2).map { $0.lowercased() }
-    if let command = ClientCommand.all.first(where: { [first.joined(separator: " "), first.first].contains($0.words) })
-    {
+    let name = VerbName(words)
+    if let command = ClientCommand.all.first(where: { name.matches($0.words) }) {
       return (command.words, command.loss, false)
     }
     return VerbTable.verb(of: words).map { verb in

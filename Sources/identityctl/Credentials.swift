@@ -10,10 +10,10 @@ extension Program {
   ///
   /// - Returns: nil for any other command.
   static func manageCredentials(_ line: CommandLine) throws -> Int32? {
-    switch line.words.prefix(2).map({ $0.lowercased() }) {
-    case ["credential", "put"]: try putCredential(line)
-    case ["credential", "list"]: try listCredentials(line)
-    case ["credential", "delete"]: try deleteCredential(line)
+    switch VerbName(line.words).both {
+    case "credential put": try putCredential(line)
+    case "credential list": try listCredentials(line)
+    case "credential delete": try deleteCredential(line)
     default: nil
     }
   }

@@ -6,16 +6,20 @@ import LinuxSystem
 // The secrets of items, and the recovery key. `--data-file` reads one without exposing it on the command line, and
 // `--raw` writes one as bytes.
 extension Program {
-  /// Verbs that take a secret. The value tells whether the secret is required.
-  private static let takers = [
-    "item add": true, "item put": true, "item update": false, "key protect": true, "key recover": true,
-  ]
+  /// Returns whether a verb that takes a secret requires one; nil for any other verb.
+  private static func needsSecret(_ verb: String) -> Bool? {
+    switch verb {
+    case "item add", "item put", "key protect", "key recover": true
+    case "item update": false
+    default: nil
+    }
+  }
 
   /// Returns the request, including the secret from `--data-file`.
   static func request(_ words: [String], _ line: CommandLine) throws -> RequestLine {
-    let verb = words.prefix(2).map { $0.lowercased() }.joined(separator: " ")
+    let verb = VerbName(words).both
     let request = RequestLine(words: words)
-    guard let needsSecret = takers[verb] else {
+    guard let needsSecret = needsSecret(verb) else {
       let findsSecrets = verb == "item find" && words.contains { $0.lowercased() == "data=yes" }
       if verb == "item read" || findsSecrets { try ProcessGuard.forbidDumps() }
       return request

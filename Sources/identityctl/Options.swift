@@ -160,13 +160,12 @@ package enum Options {
 
   /// Refuses options that do not apply to the command.
   static func check(_ line: CommandLine) throws(CommandLine.UsageError) {
-    let words = commandWords(line.words)
-    if line.options["timeout"] != nil, words.first == "monitor" {
+    if line.options["timeout"] != nil, VerbName(line.words).first == "monitor" {
       throw CommandLine.UsageError("option '--timeout' is not for 'monitor', which only the user ends")
     }
     // Most command lines have no option, and their commands need not be compared with those of all groups.
     guard !line.options.isEmpty else { return }
-    let allowed = Set(applicable(to: words).map(\.name))
+    let allowed = Set(applicable(to: line.words).map(\.name))
     for option in known where line.options[option.name] != nil && !allowed.contains(option.name) {
       let commands = groups.filter { $0.options.contains { $0.name == option.name } }.flatMap(\.commands)
       throw CommandLine.UsageError("option '--\(option.name)' is only for \(list(commands))")
@@ -175,24 +174,13 @@ package enum Options {
 
   /// Whether a command line asks for a dry run of the daemon. `backup` and `restore` look at the option themselves.
   static func sendsDryRun(_ line: CommandLine) -> Bool {
-    let words = commandWords(line.words)
-    return line.options["dry-run"] != nil && !["backup", "restore"].contains(words.first)
+    line.options["dry-run"] != nil && !["backup", "restore"].contains(VerbName(line.words).first)
   }
 
   /// Returns the options that a command line with these words may have.
   static func applicable(to words: [String]) -> [CommandLine.Option] {
-    let words = commandWords(words)
-    return groups.filter { $0.commands.isEmpty || applies($0, to: words) }.flatMap(\.options)
-  }
-
-  /// The words that can name a command, in lower case.
-  private static func commandWords(_ words: [String]) -> [String] { words.prefix(2).map { $0.lowercased() } }
-
-  /// Whether a group is for a command. The name of a command has one word or two.
-  private static func applies(_ group: Group, to words: [String]) -> Bool {
-    guard let first = words.first else { return false }
-    let both = words.prefix(2).joined(separator: " ")
-    return group.commands.contains { $0 == first || $0 == both }
+    let name = VerbName(words)
+    return groups.filter { $0.commands.isEmpty || $0.commands.contains(where: name.matches) }.flatMap(\.options)
   }
 
   /// Returns the groups of options that only the given command and its like take.

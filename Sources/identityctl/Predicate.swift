@@ -15,14 +15,15 @@ struct Predicate {
   ///
   /// - Throws: a usage error if `version compare` has an unknown operator.
   init?(_ words: [String]) throws(CommandLine.UsageError) {
-    switch words.prefix(2).map({ $0.lowercased() }) {
-    case let head where head.first == "check": self.init(words) { $0 != "invalid" }
-    case ["version", "claim"]: self.init(words) { $0 != "again" }
-    case ["version", "changed"]:
+    let name = VerbName(words)
+    switch name.both {
+    case _ where name.first == "check": self.init(words) { $0 != "invalid" }
+    case "version claim": self.init(words) { $0 != "again" }
+    case "version changed":
       let hasVersion = !Program.operands(of: words).isEmpty
       let request = hasVersion ? ["version", "report", "dry-run=yes"] : ["version", "state"]
       self.init(request + words.dropFirst(2)) { $0 != "unchanged" }
-    case ["version", "compare"]:
+    case "version compare":
       let operands = Program.operands(of: words)
       var request = words
       // The protocol's default is the order that it has always had.

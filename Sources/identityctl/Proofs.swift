@@ -11,7 +11,7 @@ extension Program {
   ///
   /// - Returns: nil for any other command.
   static func verifyProof(_ line: CommandLine) throws -> Int32? {
-    guard line.words.prefix(2).map({ $0.lowercased() }) == ["proof", "verify"] else { return nil }
+    guard VerbName(line.words).both == "proof verify" else { return nil }
     let operands = line.words.dropFirst(2)
     guard operands.count <= 1 else { throw CommandLine.UsageError("'proof verify' takes one FILE") }
     guard let path = line.options["keys"], let audience = line.options["audience"] else {

@@ -92,7 +92,9 @@ extension Verb {
     ])
 
   /// The values of `order=`, as the manual writes them.
-  package static let orders = VersionOrder.allCases.map(\.rawValue).joined(separator: "|")
+  package static let orders = VersionOrder.allCases.reduce(into: "") { values, order in
+    values += (values.isEmpty ? "" : "|") + order.rawValue
+  }
 
   /// The attributes that select the versions of an app or of the system.
   private static let whose: [Attribute] = [.init("of", "app|os"), .init("app", "ID")]
