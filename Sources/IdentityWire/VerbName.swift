@@ -1,14 +1,16 @@
-/// The name of the verb at the beginning of words: their first two, or else their first one, in lower case.
+/// The name of the verb or command at the beginning of words, in lower case.
 package struct VerbName {
   /// The first word; empty if there is none.
   package let first: String
-  /// The first two words, separated by a space; the first one if there is no other.
-  package let both: String
+  /// The first two words, separated by a space; nil if there is only one, which may have a space of its own.
+  package let both: String?
+  /// The first two words, or else the first one.
+  package var text: String { both ?? first }
 
   package init(_ words: [String]) {
     first = words.first?.lowercased() ?? ""
     // `joined` looks up conformances at its first use, which costs a client that asks once 50 µs.
-    both = words.count > 1 ? "\(first) \(words[1].lowercased())" : first
+    both = words.count > 1 ? "\(first) \(words[1].lowercased())" : nil
   }
 
   /// Whether a verb or command has this name.

@@ -17,7 +17,7 @@ extension Program {
   ///
   /// - Returns: nil for any other command.
   static func askFleet(_ line: CommandLine) throws -> Int32? {
-    let name = VerbName(line.words).both
+    let name = VerbName(line.words).text
     guard let command = ClientCommand.all.first(where: { $0.words == name && $0.isForFleet }) else { return nil }
     let format = try UUIDFormat(named: line.options["format"] ?? "hyphen")
     if name == "fleet setup" { return try setUpFleet(line, format) }

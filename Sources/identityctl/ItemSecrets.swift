@@ -17,7 +17,7 @@ extension Program {
 
   /// Returns the request, including the secret from `--data-file`.
   static func request(_ words: [String], _ line: CommandLine) throws -> RequestLine {
-    let verb = VerbName(words).both
+    let verb = VerbName(words).text
     let request = RequestLine(words: words)
     guard let needsSecret = needsSecret(verb) else {
       let findsSecrets = verb == "item find" && words.contains { $0.lowercased() == "data=yes" }

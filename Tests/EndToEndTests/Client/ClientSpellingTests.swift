@@ -123,6 +123,13 @@ struct ClientSpellingTests {
 
   // MARK: Files
 
+  @Test(arguments: ["credential put", "credential list", "proof verify", "version changed"])
+  func `a quoted word with a space is no command of two words`(word: String) throws {
+    let daemon = try DaemonUnderTest().start()
+    let result = try identityctl(daemon, [word, "1.0"])
+    #expect(result.status == 12 && result.errors.contains("unknown verb \"\(word)"), "\(result)")
+  }
+
   @Test func `a missing backup is told before any question`() throws {
     let daemon = try DaemonUnderTest().start()
     let result = try identityctl(daemon, ["restore", "/nonexistent/backup"])
